@@ -1,4 +1,4 @@
-"""AdaNorm: gradients that are too short are lengthened to their running norm. Dubey et al., 2023, arXiv:2210.06364."""
+"""AdaNorm: short gradients are lengthened to their running norm. Dubey et al., 2023, arXiv:2210.06364."""
 
 from __future__ import annotations
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, sqrt
+from .scalar import Scalar, as_like, sqrt
 
 __all__ = ["adam_denominator", "ams_bound_"]
 
 
 def ams_bound_(max_avg_sq: Tensor, avg_sq: Tensor) -> Tensor:
-    """v̂ ← max(v̂, v) in place, elementwise; the real and imaginary part each on its own. Returns ``max_avg_sq``.
+    """v̂ ← max(v̂, v) in place, elementwise; returns ``max_avg_sq``.
+
+    The real and the imaginary part of a complex number have a maximum each.
 
     Args:
         max_avg_sq: the running maximum v̂, changed in place.
@@ -38,5 +40,5 @@ def adam_denominator(avg_sq: Tensor, bias_correction: Scalar, eps: Scalar, sqrt_
         sqrt_eps: ε₀, added under the root; 0 as in torch.
     """
     if isinstance(sqrt_eps, Tensor) or sqrt_eps != 0.0:
-        avg_sq = avg_sq + sqrt_eps
-    return (avg_sq.sqrt() / sqrt(bias_correction)).add_(eps)
+        avg_sq = avg_sq + as_like(sqrt_eps, avg_sq)
+    return (avg_sq.sqrt() / as_like(sqrt(bias_correction), avg_sq)).add_(eps)

@@ -11,6 +11,9 @@ from .scalar import Scalar, where
 
 __all__ = ["adam_debias", "debias", "debias_beta"]
 
+_TINY = 1e-38
+"""Stands for β = 0, so that ln β is finite."""
+
 
 def debias(beta: Scalar, step: Scalar) -> Scalar:
     """1 − βᵗ: what an average of t values with decay β lacks; divide the average by it.
@@ -24,21 +27,18 @@ def debias(beta: Scalar, step: Scalar) -> Scalar:
     Returns:
         A float if both are numbers, else a tensor.
     """
-    if not isinstance(beta, Tensor) and not isinstance(step, Tensor):
-        return 1.0 - beta**step
-    # −expm1(t·ln β) and not 1 − βᵗ: in float32 the latter is off by 6e-5 for β = 0.999 at step 1.
-    return where(step == 1, 1.0 - beta, -torch.expm1(step * _log(beta)))
-
-
-def _log(beta: Scalar) -> Scalar:
-    """ln β, finite at β = 0."""
     if isinstance(beta, Tensor):
-        return beta.clamp(min=torch.finfo(beta.dtype).tiny).log()
-    return math.log(max(beta, 1e-38))
+        log_power = step * beta.clamp(min=torch.finfo(beta.dtype).tiny).log()
+    elif isinstance(step, Tensor):
+        log_power = step * math.log(max(beta, _TINY))
+    else:
+        return 1.0 - float(beta**step)
+    # −expm1(t·ln β) and not 1 − βᵗ: in float32 the latter is off by 6e-5 for β = 0.999 at step 1.
+    return where(step == 1, 1.0 - beta, -torch.expm1(log_power))
 
 
 def debias_beta(beta: Scalar, step: Scalar) -> Scalar:
-    """β̂ = (βᵗ − β)/(βᵗ − 1): the decay with which an average is unbiased at every step. 0 at step 1, β in the end.
+    """β̂ = (βᵗ − β)/(βᵗ − 1): the decay of an average without bias. 0 at step 1, β in the end.
 
     Shazeer & Stern, 2018 (arXiv:1804.04235), section 7.1; StableAdamW uses it for both moments. An average
     updated with β̂ needs no division by :func:`debias`.

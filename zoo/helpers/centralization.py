@@ -11,7 +11,7 @@ __all__ = ["centralize"]
 
 @per_tensor
 def centralize(grad: Tensor) -> Tensor:
-    """g minus its mean over all dimensions but the first, as a new tensor: every output unit's mean becomes 0.
+    """g minus its mean over all dimensions but the first, a new tensor: every output unit has mean 0.
 
     Tensors of fewer than two dimensions (biases, scales) are returned as they are.
     """

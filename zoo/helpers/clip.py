@@ -5,23 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, maximum, per_tensor
+from .scalar import Scalar, as_like, maximum, per_tensor
 
 __all__ = ["adaptive_clip", "clip_by_norm", "clip_by_value", "unit_norm"]
 
 
 @per_tensor
 def unit_norm(x: Tensor) -> Tensor:
-    """The norm of every output unit: over all dimensions but the first, kept; of a 0-D or 1-D tensor the whole."""
-    if x.ndim < 2:
-        return torch.linalg.vector_norm(x)
-    return torch.linalg.vector_norm(x, dim=tuple(range(1, x.ndim)), keepdim=True)
+    """The norm over all dimensions but the first, which are kept; of a 0-D or 1-D tensor as a whole."""
+    units = tuple(range(1, x.ndim)) or None
+    norm: Tensor = torch.linalg.vector_norm(x, dim=units, keepdim=units is not None)
+    return norm
 
 
 def adaptive_clip(grad: Tensor, param: Tensor, clip: Scalar = 1e-2, eps: Scalar = 1e-3) -> Tensor:
     """Adaptive gradient clipping, a new tensor: no unit's gradient is larger than λ times the unit itself.
 
-    Brock et al., 2021 (NFNets, arXiv:2102.06171):  g ← g · min(1, λ·max(‖θ_i‖, ε)/‖g_i‖) for each output unit i.
+    Brock et al., 2021 (NFNets, arXiv:2102.06171):  g_i ← g_i · min(1, λ·max(‖θ_i‖, ε)/‖g_i‖), unit by unit.
 
     Args:
         grad: g.
@@ -29,19 +29,20 @@ def adaptive_clip(grad: Tensor, param: Tensor, clip: Scalar = 1e-2, eps: Scalar 
         clip: λ; 10⁻² in the paper.
         eps: ε, so that units that start at zero can move; 10⁻³ in the paper.
     """
-    return grad * _shrink(unit_norm(grad), maximum(unit_norm(param), eps) * clip)
+    return grad * as_like(_shrink(unit_norm(grad), maximum(unit_norm(param), eps) * clip), grad)
 
 
 def clip_by_norm(grad: Tensor, max_norm: Scalar) -> Tensor:
     """g · min(1, c/‖g‖) as a new tensor, with the norm of the whole tensor."""
-    return grad * _shrink(torch.linalg.vector_norm(grad), max_norm)
+    return grad * as_like(_shrink(torch.linalg.vector_norm(grad), max_norm), grad)
 
 
 def clip_by_value(grad: Tensor, limit: Scalar) -> Tensor:
     """g with every element in [−limit, limit], a new tensor. Real; pass real views of complex tensors."""
+    limit = as_like(limit, grad)
     return grad.clamp(-limit, limit)  # type: ignore[arg-type]
 
 
 def _shrink(norm: Tensor, limit: Scalar) -> Tensor:
     """limit/max(norm, limit): exactly 1 up to the limit, and 0 where both are 0."""
-    return limit / maximum(norm, limit).clamp(min=1e-38)  # type: ignore[operator, union-attr, return-value]
+    return limit / maximum(norm, limit).clamp(min=torch.finfo(norm.dtype).tiny)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .scalar import Scalar, add_, add_scaled, addcmul_
+from .scalar import Scalar, add_, add_scaled, addcmul_, as_like
 
 __all__ = ["ema_", "ema_sq_", "momentum_", "nesterov", "nesterov_ema"]
-
-
-def _as(weight: Scalar, like: Tensor) -> Scalar:
-    """A tensor weight in the dtype of the average: ``lerp`` refuses mixed dtypes."""
-    return weight.to(like.dtype) if isinstance(weight, Tensor) and weight.dtype != like.dtype else weight
 
 
 def ema_(avg: Tensor, x: Tensor, weight: Scalar) -> Tensor:
@@ -23,7 +18,7 @@ def ema_(avg: Tensor, x: Tensor, weight: Scalar) -> Tensor:
         weight: w, the weight of the new value (1 − β, not β).
     """
     # lerp and not mul + add: it is what torch's Adam does, and m = x stays exactly x.
-    return avg.lerp_(x, _as(weight, avg))
+    return avg.lerp_(x, as_like(weight, avg))
 
 
 def ema_sq_(avg_sq: Tensor, x: Tensor, beta: Scalar) -> Tensor:
@@ -58,4 +53,4 @@ def nesterov(buffer: Tensor, grad: Tensor, momentum: Scalar) -> Tensor:
 
 def nesterov_ema(avg: Tensor, grad: Tensor, beta: Scalar) -> Tensor:
     """(1 − β)·g + β·m: Nesterov's look-ahead on a moving average (Muon). A new tensor."""
-    return grad.lerp(avg, _as(beta, grad))
+    return grad.lerp(avg, as_like(beta, grad))

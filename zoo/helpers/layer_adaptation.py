@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, maximum, minimum
+from .scalar import Scalar, as_like, maximum, minimum
 
 __all__ = ["trust_ratio"]
 
@@ -24,9 +24,9 @@ def trust_ratio(
     """
     size, norm = torch.linalg.vector_norm(param), torch.linalg.vector_norm(update)
     defined = (size > 0) & (norm > 0)
-    ratio: Scalar = torch.where(defined, size * lr / torch.where(defined, norm, 1.0), 1.0)
+    ratio = torch.where(defined, size * lr / torch.where(defined, norm, 1.0), 1.0)
     if lower is not None:
         ratio = maximum(ratio, lower)
     if upper is not None:
         ratio = minimum(ratio, upper)
-    return ratio  # type: ignore[return-value]
+    return as_like(ratio, update)

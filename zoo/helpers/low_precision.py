@@ -1,4 +1,4 @@
-"""Writing an update into a parameter of low precision without losing it: Kahan summation, stochastic rounding."""
+"""Small updates of parameters in low precision that are not lost: Kahan summation, stochastic rounding."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def kahan_sub_(target: Tensor, param: Tensor, update: Tensor, compensation: Tens
 def stochastic_round_(target: Tensor, values: Tensor, noise: Tensor) -> Tensor:
     """Write float32 values into bfloat16 or float16, rounded up or down at random, right on average.
 
-    The chance of rounding away from zero is the share of the gap that the value has crossed. Infinities and NaN
-    are written as they are. A target of another dtype is copied to. Returns ``target``.
+    The chance of rounding away from zero is the share of the gap that the value has crossed. Infinities and
+    NaN are written as they are. A target of another dtype is copied to. Returns ``target``.
 
     Args:
         target: where to write, changed in place.
@@ -39,7 +39,7 @@ def stochastic_round_(target: Tensor, values: Tensor, noise: Tensor) -> Tensor:
         noise: int32, uniform in [0, 2¹⁶), of the same shape.
     """
     if target.dtype == torch.bfloat16:
-        # bfloat16 is the upper half of a float32: adding noise to the lower half carries with the right chance.
+        # bfloat16 is the upper half of a float32: noise in the lower half carries with the right chance.
         rounded = ((values.view(torch.int32) + noise) & ~_LOW_16).view(torch.float32)
     elif target.dtype == torch.float16:
         rounded = _round_to_half(values, noise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, per_tensor
+from .scalar import Scalar, as_like, per_tensor
 
 __all__ = ["orthograd"]
 
@@ -15,7 +15,7 @@ def orthograd(grad: Tensor, param: Tensor, eps: Scalar = 1e-30) -> Tensor:
     """g⊥ · ‖g‖/‖g⊥‖ with g⊥ = g − (θ·g)/(θ·θ + ε)·θ, as a new tensor of the gradient's norm.
 
     A gradient along the parameter has no orthogonal part: the result is zero, not amplified rounding noise. A
-    tensor of one element has no orthogonal direction at all and is returned as it is, or it could never train.
+    tensor of one element has no orthogonal direction and is returned as it is, or it could never train.
 
     Args:
         grad: g. Complex tensors count as twice as many real numbers.
@@ -25,7 +25,8 @@ def orthograd(grad: Tensor, param: Tensor, eps: Scalar = 1e-30) -> Tensor:
     if grad.numel() < 2:
         return grad
     g, p = (torch.view_as_real(grad), torch.view_as_real(param)) if grad.is_complex() else (grad, param)
-    orthogonal = g - p * ((p * g).sum() / ((p * p).sum() + eps))
+    square = ((p * p).sum() + as_like(eps, p)).clamp(min=torch.finfo(p.dtype).tiny)
+    orthogonal = g - p * ((p * g).sum() / square)
     norm, rest = torch.linalg.vector_norm(g), torch.linalg.vector_norm(orthogonal)
     noise = norm * (4 * torch.finfo(g.dtype).eps)
     result = orthogonal * torch.where(rest > noise, norm / torch.where(rest > noise, rest, 1.0), 0.0)

@@ -37,19 +37,14 @@ def sma_length(beta2: Scalar, step: Scalar) -> Scalar:
     Between 1 (at step 1) and ρ∞. A float if both arguments are numbers, else a tensor, free of the
     cancellation that the formula as printed suffers in float32 (it may pick the wrong side of the threshold).
     """
-    if not isinstance(beta2, Tensor) and not isinstance(step, Tensor):
-        return sma_length_limit(beta2) - 2.0 * step * beta2**step / debias(beta2, step)
-    # With λ = −ln β₂ and Langevin's L(x) = coth x − 1/x:  ρ_t = L(λ/2) + t·(1 − L(t·λ/2)), a sum of positives.
+    # λ = −ln β₂ and Langevin's L(x) = coth x − 1/x:  ρ_t = L(λ/2) + t·(1 − L(t·λ/2)), a sum of positives.
     if isinstance(beta2, Tensor):
-        half: Tensor = beta2.clamp(min=torch.finfo(beta2.dtype).tiny).log() * -0.5
+        half = beta2.clamp(min=torch.finfo(beta2.dtype).tiny).log() * -0.5
+    elif isinstance(step, Tensor):
+        half = torch.zeros_like(step) - 0.5 * math.log(max(beta2, 1e-38))
     else:
-        assert isinstance(step, Tensor)
-        half = torch.zeros_like(step, dtype=_floating(step.dtype)) - 0.5 * math.log(max(beta2, 1e-38))
+        return sma_length_limit(beta2) - 2.0 * step * float(beta2**step) / debias(beta2, step)
     return 1.0 - _langevin_complement(half) + step * _langevin_complement(half * step)
-
-
-def _floating(dtype: torch.dtype) -> torch.dtype:
-    return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
 def _langevin_complement(x: Tensor) -> Tensor:
@@ -57,16 +52,20 @@ def _langevin_complement(x: Tensor) -> Tensor:
     small = x < 0.25
     y = torch.where(small, x, 0.0)
     y2 = y * y
-    odd = 1 / 3 - y2 * (1 / 45 - y2 * (2 / 945 - y2 * (1 / 4725 - y2 * (2 / 93555 - y2 * (1382 / 638512875)))))
+    odd = 1 / 3 - y2 * (
+        1 / 45 - y2 * (2 / 945 - y2 * (1 / 4725 - y2 * (2 / 93555 - y2 * (1382 / 638512875))))
+    )
     z = torch.where(small, 1.0, x)
     return torch.where(small, 1.0 - y * odd, 1.0 / z - 2.0 / torch.expm1(2.0 * z))
 
 
-def rectify(beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThreshold = "momentum") -> Rectification:
-    """r_t = √((ρ_t−4)(ρ_t−2)ρ∞ / ((ρ∞−4)(ρ∞−2)ρ_t)) where ρ_t exceeds the threshold, and what to do where not.
+def rectify(
+    beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThreshold = "momentum"
+) -> Rectification:
+    """r_t = √((ρ_t−4)(ρ_t−2)ρ∞ / ((ρ∞−4)(ρ∞−2)ρ_t)) above the threshold of ρ_t, and what to do below.
 
-    A rule takes ``m̂ · (r.adaptive · √(1−β₂ᵗ)/(√v + ε) + r.plain)``: no branch, so the same lines serve float and
-    tensor steps. Both weights are finite and never negative, whatever β₂ and t.
+    A rule takes ``m̂ · (r.adaptive · √(1−β₂ᵗ)/(√v + ε) + r.plain)``: no branch, so the same lines serve float
+    and tensor steps. Both weights are finite and never negative, whatever β₂ and t.
 
     Args:
         beta2: β₂ in [0, 1).
@@ -78,7 +77,9 @@ def rectify(beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThr
         ValueError: for a threshold below 4 or an unknown ``below``.
     """
     if threshold < 4.0:
-        raise ValueError(f"rectify: threshold must be at least 4 (the variance is infinite below), got {threshold}")
+        raise ValueError(
+            f"rectify: threshold must be at least 4 (the variance is infinite below), got {threshold}"
+        )
     if below not in ("momentum", "none"):
         raise ValueError(f"rectify: below must be 'momentum' or 'none', got {below!r}")
     limit, length = sma_length_limit(beta2), sma_length(beta2, step)
@@ -87,8 +88,9 @@ def rectify(beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThr
     limit = where(limit > 4.0, limit, 5.0)
     length = maximum(length, threshold)
     ratio = (length - 4.0) * (length - 2.0) * limit / ((limit - 4.0) * (limit - 2.0) * length)
-    r = sqrt(ratio)
-    if isinstance(r, Tensor):
-        plain: Scalar = torch.zeros_like(r) if below == "none" else torch.where(tractable, 0.0, torch.ones_like(r))
-        return Rectification(torch.where(tractable, r, 0.0), plain)  # type: ignore[arg-type]
-    return Rectification(r if tractable else 0.0, 0.0 if tractable or below == "none" else 1.0)
+    r, plain = sqrt(ratio), 0.0 if below == "none" else 1.0
+    if isinstance(r, Tensor) and isinstance(tractable, Tensor):
+        return Rectification(
+            torch.where(tractable, r, 0.0), torch.where(tractable, torch.zeros_like(r), plain)
+        )
+    return Rectification(r, 0.0) if tractable else Rectification(0.0, plain)

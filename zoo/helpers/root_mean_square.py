@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, maximum, per_tensor
+from .scalar import Scalar, as_like, maximum, per_tensor
 
 __all__ = ["foreach_rms", "foreach_rms_clip", "rms", "rms_clip", "stable_divisor"]
 
@@ -15,8 +15,9 @@ __all__ = ["foreach_rms", "foreach_rms_clip", "rms", "rms_clip", "stable_divisor
 @per_tensor
 def rms(x: Tensor) -> Tensor:
     """√(mean |x|²) as a 0-dim real tensor; 0 for an empty tensor."""
-    # Divided before the root is taken of anything: no tensor of squares is ever made.
-    return torch.linalg.vector_norm(x) * max(x.numel(), 1) ** -0.5
+    # By way of the norm: no tensor of squares is ever made, and an empty tensor has norm 0, not mean NaN.
+    norm: Tensor = torch.linalg.vector_norm(x) * max(x.numel(), 1) ** -0.5
+    return norm
 
 
 def foreach_rms(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -38,7 +39,7 @@ def rms_clip(update: Tensor, threshold: Scalar = 1.0, lr: Scalar = 1.0) -> Tenso
         threshold: d; 1 in the paper.
         lr: the learning rate that u contains; 0 gives an update of zeros.
     """
-    return update * _clip_scale(rms(update), threshold * lr)
+    return update * as_like(_clip_scale(rms(update), threshold * lr), update)
 
 
 def foreach_rms_clip(updates: Sequence[Tensor], threshold: Scalar = 1.0, lr: Scalar = 1.0) -> list[Tensor]:
@@ -46,23 +47,26 @@ def foreach_rms_clip(updates: Sequence[Tensor], threshold: Scalar = 1.0, lr: Sca
     if not updates:
         return []
     bound = threshold * lr
-    return list(torch._foreach_mul(list(updates), [_clip_scale(size, bound) for size in foreach_rms(updates)]))
+    sizes = zip(updates, foreach_rms(updates), strict=True)
+    return list(
+        torch._foreach_mul(list(updates), [as_like(_clip_scale(size, bound), u) for u, size in sizes])
+    )
 
 
 def _clip_scale(size: Tensor, bound: Scalar) -> Tensor:
     """bound/max(size, bound): exactly 1 up to the bound, and 0 where both are 0."""
-    return bound / maximum(size, bound).clamp(min=1e-38)  # type: ignore[operator, union-attr, return-value]
+    return bound / maximum(size, bound).clamp(min=torch.finfo(size.dtype).tiny)
 
 
 def stable_divisor(grad: Tensor, avg_sq: Tensor, eps: Scalar = 1e-8) -> Tensor:
     """max(1, RMS(g/√v)) as a 0-dim tensor: divide the learning rate of this tensor by it.
 
-    StableAdamW (Wortsman et al., 2023, arXiv:2304.13013): steps shrink while the second moment has not yet seen
-    how large the gradient became.
+    StableAdamW (Wortsman et al., 2023, arXiv:2304.13013): steps shrink while the second moment has not yet
+    seen how large the gradient became.
 
     Args:
         grad: g.
         avg_sq: v, debiased, with g already in it.
         eps: a floor for √v.
     """
-    return rms(grad / maximum(avg_sq.sqrt(), eps)).clamp(min=1.0)
+    return rms(grad / maximum(avg_sq.sqrt(), as_like(eps, avg_sq))).clamp(min=1.0)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, add_scaled
+from .scalar import Scalar, add_scaled, as_like
 
 __all__ = ["DecayMode", "cautious_decay", "decay_", "decay_fraction", "l2_decay"]
 
@@ -16,11 +16,13 @@ DecayMode = Literal["decoupled", "independent"]
 
 
 def l2_decay(grad: Tensor, param: Tensor, weight_decay: Scalar) -> Tensor:
-    """g + λ·θ as a new tensor: the gradient of the loss plus λ/2·‖θ‖². The caller's gradient is left alone."""
+    """g + λ·θ as a new tensor: the gradient of the loss plus λ/2·‖θ‖². ``grad`` is left alone."""
     return add_scaled(grad, param, weight_decay)
 
 
-def decay_fraction(lr: Scalar, weight_decay: Scalar, mode: DecayMode = "decoupled", ratio: Scalar = 1.0) -> Scalar:
+def decay_fraction(
+    lr: Scalar, weight_decay: Scalar, mode: DecayMode = "decoupled", ratio: Scalar = 1.0
+) -> Scalar:
     """The fraction of a parameter that one step takes away: lr·λ·ratio (decoupled) or λ·ratio (independent).
 
     Args:
@@ -42,8 +44,8 @@ def decay_(param: Tensor, fraction: Scalar) -> Tensor:
 def cautious_decay(param: Tensor, update: Tensor, fraction: Scalar) -> Tensor:
     """fraction·θ where the update does not move θ away from zero, else 0: what to add to the update.
 
-    Cautious weight decay (Chen et al., 2025, arXiv:2510.12402): θ decays by 1[u∘θ ≥ 0]·θ, only where update and
-    parameter do not differ in sign, so that it never works against the optimizer.
+    Cautious weight decay (Chen et al., 2025, arXiv:2510.12402): θ decays by 1[u∘θ ≥ 0]·θ, only where update
+    and parameter do not differ in sign, so that it never works against the optimizer.
 
     Args:
         param: θ.
@@ -51,4 +53,4 @@ def cautious_decay(param: Tensor, update: Tensor, fraction: Scalar) -> Tensor:
         fraction: from :func:`decay_fraction`.
     """
     # sign(u)·θ and not u·θ: the product of two tiny numbers underflows to zero.
-    return torch.where(update.sign() * param >= 0, param * fraction, 0.0)
+    return torch.where(update.sign() * param >= 0, param * as_like(fraction, param), 0.0)
