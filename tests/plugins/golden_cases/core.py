@@ -1,0 +1,18 @@
+"""sgd, adam, adamw, lion."""
+
+from __future__ import annotations
+
+from .case import Case
+
+CASES = {
+    "sgd": Case("sgd"),
+    "sgd.momentum": Case("sgd"),
+    "sgd.nesterov": Case("sgd"),
+    "adam": Case("adam"),
+    "adam.amsgrad": Case("adam"),
+    "adam.l2": Case("adam"),
+    "adam.maximize": Case("adam"),
+    "adamw": Case("adamw"),
+    "adamw.amsgrad": Case("adamw"),
+    "lion": Case("lion"),
+}

@@ -1,0 +1,81 @@
+"""Engines run rules: the same pipeline as plain loop, cache-blocked, foreach, compiled or torch's fused kernel.
+
+:class:`EngineSet` holds the engines of one optimizer and picks one for each batch: what the group's ``engine``
+says, then torch's flags, then :func:`set_default_engine`, then the environment variable ``ZOO_ENGINE``, then
+what is fastest without making anybody wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from ..config import EngineName
+from ..granularity import Granularity
+from ..pipeline import Pipeline
+from .base import Batch, Engine, Item, Totals
+from .blocked import BlockedEngine
+from .compiled import CompiledEngine
+from .loop import LoopEngine
+
+__all__ = ["Batch", "Engine", "EngineSet", "Item", "Totals", "default_engine", "set_default_engine"]
+
+_ENGINES: dict[str, Callable[[], Engine]] = {
+    "loop": LoopEngine,
+    "blocked": BlockedEngine,
+    "compiled": CompiledEngine,
+}
+_default: list[EngineName] = []
+
+
+def set_default_engine(name: EngineName | None) -> None:
+    """Choose the engine of every optimizer that does not choose its own; None goes back to the environment's or auto.
+
+    Raises:
+        ValueError: no engine has this name.
+    """
+    if name is not None and name not in get_args(EngineName):
+        raise ValueError(f"unknown engine {name!r}; engines: {', '.join(get_args(EngineName))}")
+    _default[:] = [] if name is None else [name]
+
+
+def default_engine() -> EngineName:
+    """The engine that optimizers use that do not choose their own."""
+    if _default:
+        return _default[0]
+    name = os.environ.get("ZOO_ENGINE", "auto") or "auto"
+    if name not in get_args(EngineName):
+        raise ValueError(f"ZOO_ENGINE={name!r} names no engine; engines: {', '.join(get_args(EngineName))}")
+    return name  # type: ignore[return-value]
+
+
+class EngineSet:
+    """The engines of one optimizer, made when first needed; holds caches only."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Engine] = {}
+        self.structures: dict[int, tuple[Any, ...]] = {}
+
+    def choose(self, group: Mapping[str, Any], pipeline: Pipeline, items: Sequence[Item]) -> Engine:
+        """The engine for these items of this group."""
+        return self.get(_pick(group, pipeline, items))
+
+    def get(self, name: str) -> Engine:
+        """The engine of this name."""
+        if name not in self._made:
+            self._made[name] = _ENGINES[name]()
+        return self._made[name]
+
+
+def _pick(group: Mapping[str, Any], pipeline: Pipeline, items: Sequence[Item]) -> str:
+    if group["differentiable"]:
+        return "loop"
+    name = group["engine"]
+    if name == "auto":
+        name = default_engine()
+    if name != "auto":
+        return str(name)
+    if pipeline.granularity is Granularity.ELEMENTWISE:
+        return "blocked"
+    return "loop"

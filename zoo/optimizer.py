@@ -1,0 +1,555 @@
+"""The base optimizer: a ``torch.optim.Optimizer`` that runs a rule written once.
+
+A rule is a subclass with a config and up to three short methods::
+
+    class Adam(BaseOptimizer[AdamConfig], rule=Granularity.ELEMENTWISE):
+        def init_state(self, p, cfg): ...     # which state tensors a parameter needs
+        def scalars(self, cfg, step): ...     # what depends on options and the step count only
+        def update(self, g, p, s, c): ...     # the tensor to subtract from the parameter
+
+Everything else lives here or in the pipeline around the rule: validation, groups, closures, the step count,
+state creation, checkpoints, copies, the choice of an engine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import ParamsT
+
+from . import checkpoint, engines, helpers
+from .config import OptimizerConfig, validate_options
+from .distributed import local
+from .engines.base import Batch, Item, add_totals
+from .granularity import Granularity
+from .pipeline import Pipeline, Scalars, Slots, State
+
+__all__ = ["BaseOptimizer"]
+
+C = TypeVar("C", bound=OptimizerConfig)
+
+GROUP_TAGS = frozenset(
+    {"params", "param_names", "name", "optimizer", "initial_lr", "lr_scale", "lr_mult", "layer_id", "layer_name", "tags"}
+)
+"""Keys of a parameter group that are no options and pass unchecked; ``tags`` holds whatever the caller likes."""
+_STATE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
+    """Base of every optimizer in the zoo.
+
+    Class attributes that a rule may set:
+
+    * ``rule`` (class keyword): the :class:`Granularity` of the rule.
+    * ``counts_steps``: whether the state holds torch's ``step``; false for rules whose numbers do not depend on it.
+    * ``supports_sparse``: whether ``update`` takes sparse gradients.
+    * ``supports_complex``: whether complex parameters are seen as their real view; default: elementwise rules.
+
+    Args:
+        params: parameters, parameter groups or ``(name, parameter)`` pairs, as in torch.
+        lr: learning rate, given by position as in torch.
+        options: the fields of ``Config``, by keyword.
+
+    Raises:
+        pydantic.ValidationError: (a ``ValueError``) for an unknown or out-of-range option, with its location.
+        TypeError, ValueError: for parameters that torch refuses.
+    """
+
+    Config: ClassVar[type[OptimizerConfig]] = OptimizerConfig
+    granularity: ClassVar[Granularity] = Granularity.ELEMENTWISE
+    counts_steps: ClassVar[bool] = True
+    supports_sparse: ClassVar[bool] = False
+    supports_complex: ClassVar[bool] = True
+    needs_closure: ClassVar[bool] = False
+    needs_create_graph: ClassVar[bool] = False
+    helpers = helpers
+
+    def __init_subclass__(cls, *, rule: Granularity | None = None) -> None:
+        super().__init_subclass__()
+        for base in vars(cls).get("__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type) and issubclass(argument, OptimizerConfig):
+                    cls.Config = argument
+        if rule is not None:
+            cls.granularity = rule
+            if "supports_complex" not in vars(cls):
+                cls.supports_complex = rule is Granularity.ELEMENTWISE
+        fields = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
+            for name, field in cls.Config.model_fields.items()
+        ]
+        fields[0] = fields[0].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        params = inspect.Parameter("params", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ParamsT)
+        cls.__signature__ = inspect.Signature([params, *fields])  # type: ignore[attr-defined]
+
+    # The rule -------------------------------------------------------------------------------------------------
+
+    def init_state(self, p: Tensor, cfg: C) -> dict[str, Tensor]:
+        """The state tensors of parameter ``p`` before its first step, named as torch names them.
+
+        Must not depend on the step, the gradient or anything but ``p`` and ``cfg``; may be called on a
+        ``meta`` tensor to learn names, shapes and dtypes.
+        """
+        return {}
+
+    def scalars(self, cfg: C, step: Any) -> Scalars:
+        """Numbers that depend on the options and the step count (1 at the first step): once a step, not once a tensor."""
+        return Scalars()
+
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
+        """The tensor to subtract from ``p``; changes or rebinds ``s``, leaves ``g`` and ``p`` alone."""
+        raise NotImplementedError(f"{type(self).__name__} defines no update")
+
+    def reduce(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:
+        """Sums over this tensor that a global rule needs from all parameters before it updates any."""
+        raise NotImplementedError(f"{type(self).__name__} declares a global rule but defines no reduce")
+
+    def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
+        """Scalars for ``update`` from the sums over all parameters; changes ``shared`` (see ``init_shared``) in place."""
+        return totals
+
+    def init_shared(self, cfg: C) -> dict[str, Tensor]:
+        """0-dim tensors that belong to all parameters together; kept in every parameter group under these names."""
+        return {}
+
+    def has_step(self, cfg: C) -> bool:
+        """Whether the state holds ``step`` under these options; default: what ``counts_steps`` says."""
+        return self.counts_steps
+
+    def missing_state(self, name: str, fresh: Tensor, given: Mapping[str, Tensor]) -> Tensor:
+        """The state tensor ``name`` when a checkpoint lacks it but has the tensors ``given``; default: fresh."""
+        return fresh
+
+    def decay_mode(self, cfg: C) -> str:
+        """How weight decay acts; a rule overrides this where an option of its own decides."""
+        return cfg.decay_mode
+
+    # Construction ---------------------------------------------------------------------------------------------
+
+    def __init__(self, params: ParamsT, *lr: Any, **options: Any) -> None:
+        if len(lr) > 1:
+            raise TypeError(f"{self._name()}: only params and lr may be given by position, got {1 + len(lr)} arguments")
+        if lr and "lr" in options:
+            raise TypeError(f"{self._name()}: lr given twice")
+        if lr:
+            options["lr"] = lr[0]
+        config = validate_options(self.Config, self._name(), options)
+        defaults = {name: getattr(config, name) for name in self.Config.model_fields}
+        self._check_flags(defaults)
+        self._engines = engines.EngineSet()
+        super().__init__(cast(Any, _list_of_groups(params)), defaults)
+
+    @classmethod
+    def _name(cls) -> str:
+        return cls.__name__.lower()
+
+    @property
+    def config(self) -> C:
+        """The options given at construction, as a validated config (groups may override them)."""
+        return cast(C, self.Config.model_validate({k: self.defaults[k] for k in self.Config.model_fields}))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a parameter group; its options are validated by the same config as the constructor's.
+
+        The caller's dictionary is not changed. A group that is refused leaves the optimizer as it was.
+
+        Raises:
+            TypeError: the group is no dict, or its parameters are no tensors.
+            ValueError: an unknown or out-of-range option (pydantic's error), a parameter given twice.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        group = dict(param_group)
+        index = len(self.param_groups)
+        given = {k: v for k, v in group.items() if k not in GROUP_TAGS and k not in self._shared_names()}
+        config = validate_options(
+            self.Config, self._name(), {**self._default_options(), **given}, loc=("param_groups", index)
+        )
+        group.update({name: getattr(config, name) for name in given})
+        group.setdefault("optimizer", self._name())
+        for name, default in self._default_options().items():
+            # Each group owns its tensor hyperparameters: a scheduler that fills one must not fill the others.
+            group.setdefault(name, default.clone() if isinstance(default, Tensor) else default)
+        self._check_flags(group)
+        self._check_params(group)
+        super().add_param_group(group)
+        self._tie_shared_state()
+
+    def _default_options(self) -> dict[str, Any]:
+        return {name: self.defaults[name] for name in self.Config.model_fields}
+
+    def _check_flags(self, options: Mapping[str, Any]) -> None:
+        """Refuse combinations of flags that exclude one another, with torch's exception types."""
+        fused, foreach, engine = options["fused"], options["foreach"], options["engine"]
+        if fused and foreach:
+            raise RuntimeError(f"{self._name()}: `fused` and `foreach` cannot be `True` together; give one of them")
+        if options["differentiable"]:
+            if fused or engine == "fused":
+                raise RuntimeError(f"{self._name()}: `fused` does not support `differentiable`; drop one of them")
+            if engine not in ("auto", "loop"):
+                raise ValueError(f"{self._name()}: engine {engine!r} is not differentiable; use 'loop' or 'auto'")
+        if isinstance(options["lr"], Tensor) and foreach and not options["capturable"]:
+            raise ValueError(f"{self._name()}: lr as a Tensor is not supported for capturable=False and foreach=True")
+
+    def _check_params(self, group: dict[str, Any]) -> None:
+        params = group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif not isinstance(params, (set, frozenset)):
+            params = list(params)
+            group["params"] = params
+        seen: set[int] = set()
+        for index, entry in enumerate(params):
+            name, p = entry if isinstance(entry, tuple) and len(entry) == 2 else (f"#{index}", entry)
+            if not isinstance(p, Tensor):
+                continue  # torch says what is wrong
+            if id(p) in seen:
+                raise ValueError(f"{self._name()}: parameter {name} stands twice in one parameter group")
+            seen.add(id(p))
+            if not (p.is_floating_point() or p.is_complex()):
+                raise TypeError(f"{self._name()}: parameter {name} is of dtype {p.dtype}; only floating or complex train")
+            if p.is_complex() and not self.supports_complex:
+                raise ValueError(
+                    f"{self._name()}: parameter {name} is complex, and this rule looks at whole tensors; "
+                    "give it torch.view_as_real(p), or use an elementwise optimizer such as adam"
+                )
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def materialize_state(self) -> None:
+        """Create the state of every parameter that may train and has none yet, without taking a step."""
+        with torch.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.requires_grad:
+                        self._ensure_state(p, group)
+
+    @classmethod
+    def state_summary(
+        cls, shape: Sequence[int], config: OptimizerConfig | None = None, dtype: torch.dtype = torch.float32
+    ) -> dict[str, tuple[tuple[int, ...], torch.dtype, int]]:
+        """Name → (shape, dtype, bytes) of the state tensors of one parameter of this shape, without allocating any."""
+        rule = cls._rule()
+        cfg = config or cls.Config()
+        p = torch.empty(tuple(shape), dtype=dtype, device="meta")
+        state = rule._fresh_state(p, vars(cfg))
+        return {k: (tuple(v.shape), v.dtype, v.numel() * v.element_size()) for k, v in state.items()}
+
+    @classmethod
+    def _rule(cls) -> BaseOptimizer[C]:
+        """An instance without parameters: what engines call, so that no rule can lean on hidden attributes."""
+        rule = cls.__dict__.get("_blank_rule")
+        if rule is None:
+            rule = object.__new__(cls)
+            cls._blank_rule = rule  # type: ignore[attr-defined]
+        return cast("BaseOptimizer[C]", rule)
+
+    def _hyper(self, group: Mapping[str, Any]) -> C:
+        """The group's present options as a config instance; not validated again, schedulers write them."""
+        hyper = self.Config.__new__(self.Config)
+        object.__setattr__(hyper, "__dict__", {name: group[name] for name in self.Config.model_fields})
+        return cast(C, hyper)
+
+    def _fresh_state(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        hyper = self._hyper(group)
+        state: dict[str, Tensor] = {}
+        if self._counts(hyper):
+            on_device = group["capturable"] or group["fused"]
+            state["step"] = torch.zeros((), dtype=torch.float32, device=p.device if on_device else "cpu")
+        dtype = _STATE_DTYPES.get(group["state_dtype"] or "")
+        for name, tensor in self.init_state(p.detach(), hyper).items():
+            cast_it = dtype is not None and tensor.is_floating_point() and tensor.shape == p.shape
+            state[name] = tensor.to(dtype) if cast_it else tensor
+        if group["low_precision"] == "kahan":
+            state["kahan_compensation"] = torch.zeros_like(p, memory_format=torch.preserve_format)
+        return state
+
+    def _counts(self, cfg: C) -> bool:
+        return self.has_step(cfg) or cfg.low_precision == "stochastic"
+
+    def _ensure_state(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        state = cast("dict[str, Tensor]", self.state[p])
+        if not state:
+            state.update(self._fresh_state(p, group))
+        return state
+
+    def _complete_state(self, p: Tensor, group: Mapping[str, Any]) -> None:
+        """Add the state tensors that options switched on since the state was made."""
+        state = self.state[p]
+        names = self._fresh_state(torch.empty_like(p, device="meta"), group)
+        if any(name not in state for name in names):
+            for name, tensor in self._fresh_state(p, group).items():
+                state.setdefault(name, tensor)
+
+    def _shared_names(self) -> frozenset[str]:
+        return frozenset()
+
+    def _tie_shared_state(self) -> None:
+        """Give every group the tensors that belong to all parameters together."""
+        shared = self._rule().init_shared(self._hyper(self.param_groups[0]))
+        first = self.param_groups[0]
+        for name, tensor in shared.items():
+            first.setdefault(name, tensor)
+            for group in self.param_groups[1:]:
+                group[name] = first[name]
+
+    # The step -------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """Take one step for every parameter that has a gradient.
+
+        Args:
+            closure: evaluates the model again and returns the loss; run once, first, with gradients enabled.
+
+        Returns:
+            What the closure returned; None without one.
+
+        Raises:
+            RuntimeError: a sparse gradient for a rule without sparse support. Nothing has changed then.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        differentiable = any(group["differentiable"] for group in self.param_groups)
+        with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
+            self._take_step()
+        return loss
+
+    def _take_step(self) -> None:
+        work = [(group, self._trainable(group)) for group in self.param_groups]
+        if not any(params for _, params in work):
+            return
+        if not self.state and self._is_state_request(work):
+            self.materialize_state()
+            return
+        if self._skips(work):
+            return
+        counted: list[Tensor] = []
+        batches: list[Batch] = []
+        for group, params in work:
+            if params:
+                batches.extend(self._batches(group, params, counted))
+        try:
+            if self.granularity is Granularity.GLOBAL:
+                self._reduce(batches)
+            for batch in batches:
+                batch.engine.step(batch)
+        except BaseException:
+            if counted:
+                torch._foreach_sub_(counted, 1)
+            raise
+
+    def _trainable(self, group: Mapping[str, Any]) -> list[Tensor]:
+        """The group's parameters that take part in this step: with a gradient, not frozen."""
+        params = []
+        for p in group["params"]:
+            g = p.grad
+            if g is None or not p.requires_grad:
+                continue
+            if g.layout is not torch.strided and not (self.supports_sparse or group["densify"]):
+                raise RuntimeError(
+                    f"{self._name()} does not support sparse gradients (parameter {self._label(p)}); use densify=True, "
+                    "an optimizer with sparse support such as sparse_adam or sgd, or nn.Embedding(sparse=False)"
+                )
+            params.append(p)
+        return params
+
+    def _label(self, p: Tensor) -> str:
+        """The parameter's name where names are known, else its position."""
+        position = 0
+        for group in self.param_groups:
+            for index, other in enumerate(group["params"]):
+                if other is p:
+                    names = group.get("param_names")
+                    return repr(names[index]) if names else f"#{position}"
+                position += 1
+        return "of no group"
+
+    @staticmethod
+    def _is_state_request(work: Sequence[tuple[Mapping[str, Any], Sequence[Tensor]]]) -> bool:
+        """Whether this is not a step but torch's distributed checkpoint asking for state: lr 0, all gradients 0."""
+        if any(bool(group["lr"] != 0) for group, _ in work):
+            return False
+        return not any(bool(torch.count_nonzero(local(cast(Tensor, p.grad)))) for _, params in work for p in params)
+
+    def _skips(self, work: Sequence[tuple[Mapping[str, Any], Sequence[Tensor]]]) -> bool:
+        """Whether a non-finite gradient makes this step be skipped."""
+        grads = [cast(Tensor, p.grad) for group, params in work if group["skip_nonfinite"] for p in params]
+        if not grads:
+            return False
+        finite = helpers.all_finite([local(g) for g in grads])
+        if bool(finite):
+            return False
+        self._skipped_steps = self.skipped_steps + 1
+        return True
+
+    @property
+    def skipped_steps(self) -> int:
+        """How many steps were skipped because a gradient was not finite (``skip_nonfinite=True``)."""
+        return int(getattr(self, "_skipped_steps", 0))
+
+    def _batches(self, group: dict[str, Any], params: Sequence[Tensor], counted: list[Tensor]) -> Iterator[Batch]:
+        rule = self._rule()
+        hyper = self._hyper(group)
+        pipeline = self._pipeline(hyper)
+        structure = tuple(v != 0 if isinstance(v, float) else isinstance(v, (Tensor, tuple)) or v for v in vars(hyper).values())
+        changed = self._engines.structures.get(id(group), structure) != structure
+        self._engines.structures[id(group)] = structure
+        states = []
+        for p in params:
+            state = self._ensure_state(p, group)
+            if changed:
+                self._complete_state(p, group)
+            states.append(state)
+        steps: Sequence[Any] = [None] * len(params)
+        if self._counts(hyper):
+            counters = [state["step"] for state in states]
+            torch._foreach_add_(counters, 1)
+            counted.extend(counters)
+            steps = counters if group["capturable"] else [int(counter) for counter in counters]
+        parts: dict[Any, list[Item]] = {}
+        for p, state, step in zip(params, states, steps, strict=True):
+            item = self._item(p, state, group, step, pipeline)
+            key = (id(step) if isinstance(step, Tensor) else step, item.param.device, item.param.dtype)
+            parts.setdefault(key, []).append(item)
+        step_of = {id(step) if isinstance(step, Tensor) else step: step for step in steps}
+        for (step_key, _, _), items in parts.items():
+            yield Batch(
+                pipeline=pipeline,
+                scalars=self._scalars(rule, hyper, group, step_of[step_key]),
+                items=items,
+                engine=self._engines.choose(group, pipeline, items),
+                block_size=group["block_size"],
+                chunk_bytes=group["foreach_chunk_bytes"],
+                differentiable=group["differentiable"],
+            )
+
+    def _pipeline(self, hyper: C) -> Pipeline:
+        granularity = self.granularity
+        for option, raised in hyper.raises.items():
+            if getattr(hyper, option):
+                granularity = max(granularity, raised)
+        if hyper.cautious in (True, "mean", "count"):
+            granularity = max(granularity, Granularity.TENSOR)
+        return Pipeline(self._rule(), Slots.of(hyper, self.decay_mode(hyper)), granularity)
+
+    def _item(self, p: Tensor, state: dict[str, Tensor], group: Mapping[str, Any], step: Any, pipeline: Pipeline) -> Item:
+        g = cast(Tensor, p.grad)
+        if g.layout is not torch.strided and not self.supports_sparse:
+            g = g.to_dense()
+        tensors = {name: local(tensor) for name, tensor in state.items() if name != "step"}
+        param, grad = local(p), local(g)
+        if not group["differentiable"]:
+            param = param.detach()
+        if param.is_complex() and self.supports_complex:
+            param, grad = torch.view_as_real(param), torch.view_as_real(grad)
+            tensors = {k: torch.view_as_real(v) if v.is_complex() else v for k, v in tensors.items()}
+        return Item(param=param, grad=grad, state=tensors, key=p, home=state)
+
+    def _scalars(self, rule: BaseOptimizer[C], hyper: C, group: Mapping[str, Any], step: Any) -> Scalars:
+        values: dict[str, Any] = {name: _number(value) for name, value in vars(hyper).items()}
+        object.__setattr__(hyper, "__dict__", values)
+        c = Scalars(**values)
+        for index, beta in enumerate(values.get("betas") or (), start=1):
+            setattr(c, f"beta{index}", beta)
+        c.decay = self._decay(values, group)
+        vars(c).update(vars(rule.scalars(hyper, step)))
+        return c
+
+    @staticmethod
+    def _decay(values: Mapping[str, Any], group: Mapping[str, Any]) -> Any:
+        """The share of the weights that decay takes away this step."""
+        lr, weight_decay = values["lr"], values["weight_decay"]
+        if values["decay_mode"] != "independent":
+            return lr * weight_decay
+        # The schedule's multiplier scales the decay, the learning rate itself does not.
+        peak = values["max_lr"] or _number(group.get("initial_lr", lr))
+        if not isinstance(peak, Tensor) and peak == 0:
+            return 0.0
+        return helpers.decay_fraction(lr, weight_decay, "independent", ratio=lr / peak)
+
+    def _reduce(self, batches: Sequence[Batch]) -> None:
+        totals: dict[str, Tensor] = {}
+        for batch in batches:
+            add_totals(totals, batch.engine.reduce(batch))
+        rule = self._rule()
+        shared = self.param_groups[0]
+        combined = rule.combine(totals, shared, batches[0].scalars)
+        for batch in batches:
+            vars(batch.scalars).update(combined)
+
+    # Checkpoints and copies -----------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as torch lays it out: ``state`` by parameter index, ``param_groups`` without tensors of parameters.
+
+        Parameters that may train but never had a gradient are listed with their fresh state once any other
+        has one, so that distributed checkpoints find the same keys everywhere. Large state tensors are live
+        references, as in torch; those of bundled small parameters are copies.
+        """
+        return checkpoint.with_fresh_state(self, super().state_dict())
+
+    def load_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        *,
+        hyperparams: checkpoint.Hyperparams = "load",
+        strict: bool = True,
+        assign: bool = False,
+    ) -> None:
+        """Load a checkpoint of this optimizer, or of torch's optimizer of the same name.
+
+        Parameters are matched by name where both sides have names, by position otherwise. State keeps the
+        dtype it was saved with (``state_dtype`` of the loaded options converts it), moves to its parameter's
+        device and is copied. On any error the optimizer is unchanged.
+
+        Args:
+            state_dict: what ``state_dict()`` returned, also through ``torch.save`` and ``weights_only=True``.
+            hyperparams: "load" takes the saved options (torch's way; a warning lists what changed),
+                "keep" stays with the options of this optimizer.
+            strict: with False, state that fits nothing is dropped, and parameters without saved state start fresh.
+            assign: take the saved tensors themselves where they fit, without a copy.
+
+        Raises:
+            ValueError: another number of groups or parameters, another optimizer's state, a state tensor of a
+                shape that does not fit its parameter (which is named).
+        """
+        checkpoint.load(self, state_dict, hyperparams=hyperparams, strict=strict, assign=assign)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if not (k.endswith("_hooks") or k in ("_engines", "_warned_capturable_if_run_uncaptured"))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._engines = engines.EngineSet()
+
+    def __repr__(self) -> str:
+        """The constructor call, with the options that differ from the defaults."""
+        options = {k: v for k, v in self.config.changed().items()}
+        listed = "".join(f", {name}={value!r}" for name, value in options.items())
+        count = sum(len(group["params"]) for group in self.param_groups)
+        return f"{type(self).__name__}(<{count} parameters in {len(self.param_groups)} groups>{listed})"
+
+
+def _list_of_groups(params: Any) -> Any:
+    """``params`` with the caller's group dictionaries copied; torch checks the rest."""
+    if isinstance(params, (Tensor, set, frozenset)) or not hasattr(params, "__iter__"):
+        return params
+    entries = list(params)
+    return [dict(entry) if isinstance(entry, dict) else entry for entry in entries]
+
+
+def _number(value: Any) -> Any:
+    """A CPU tensor that needs no gradient as a Python float; every other value as it is, tuples elementwise."""
+    if isinstance(value, tuple):
+        return tuple(_number(entry) for entry in value)
+    if isinstance(value, Tensor):
+        if value.device.type == "cpu" and not value.requires_grad:
+            return float(value)
+        return value.reshape(())
+    return value
