@@ -22,9 +22,25 @@ def kahan_sub_(target: Tensor, param: Tensor, update: Tensor, compensation: Tens
         compensation: k, in the dtype of the computation, changed in place; zero at the start.
     """
     compensation.sub_(update)
-    rounded = (param + compensation).to(target.dtype)
+    rounded = _rounded(param + compensation, target.dtype)
     compensation.add_(param - rounded)
     return target.copy_(rounded)
+
+
+def _rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """The nearest numbers of a dtype."""
+    if not torch.compiler.is_compiling():
+        return values.to(dtype)
+    # Compilers keep the wide value where they see a cast to a narrow dtype and back: round by arithmetic instead.
+    if dtype == torch.bfloat16:
+        bits = values.view(torch.int32)
+        nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) & ~_LOW_16).view(torch.float32)
+    elif dtype == torch.float16:
+        spacing = _half_spacing(values)
+        nearest = (values / spacing).round() * spacing
+    else:
+        return values.to(dtype)
+    return torch.where(torch.isfinite(values), nearest, values)
 
 
 def stochastic_round_(target: Tensor, values: Tensor, noise: Tensor) -> Tensor:
@@ -42,17 +58,17 @@ def stochastic_round_(target: Tensor, values: Tensor, noise: Tensor) -> Tensor:
         # bfloat16 is the upper half of a float32: noise in the lower half carries with the right chance.
         rounded = ((values.view(torch.int32) + noise) & ~_LOW_16).view(torch.float32)
     elif target.dtype == torch.float16:
-        rounded = _round_to_half(values, noise)
+        spacing = _half_spacing(values)
+        scaled = values.abs() / spacing
+        low = scaled.floor()
+        up = noise.to(torch.float32) * 2.0**-16 < scaled - low
+        rounded = torch.copysign((low + up.to(torch.float32)) * spacing, values)
     else:
         return target.copy_(values)
     return target.copy_(torch.where(torch.isfinite(values), rounded, values))
 
 
-def _round_to_half(values: Tensor, noise: Tensor) -> Tensor:
-    """Multiples of float16's spacing at each value: 2^(exponent − 10), and 2⁻²⁴ below its normal range."""
+def _half_spacing(values: Tensor) -> Tensor:
+    """The distance between neighbours in float16: 2^(exponent − 10), and 2⁻²⁴ below its normal range."""
     exponent = ((values.view(torch.int32) >> 23) & 0xFF).clamp(min=127 - 14)
-    spacing = ((exponent - 10) << 23).view(torch.float32)
-    scaled = values / spacing
-    low = scaled.floor()
-    up = noise.to(torch.float32) * 2.0**-16 < scaled - low
-    return (low + up.to(torch.float32)) * spacing
+    return ((exponent - 10) << 23).view(torch.float32)
