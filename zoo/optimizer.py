@@ -14,7 +14,7 @@ state creation, checkpoints, copies, the choice of an engine.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 import torch
@@ -23,10 +23,11 @@ from torch.optim.optimizer import ParamsT
 
 from . import checkpoint, engines, helpers
 from .config import OptimizerConfig, validate_options
-from .distributed import local
+from .distributed import is_distributed, local
 from .engines.base import Batch, Item, add_totals
 from .granularity import Granularity
 from .pipeline import Pipeline, Scalars, Slots, State
+from .plan import Plan
 
 __all__ = ["BaseOptimizer"]
 
@@ -329,20 +330,23 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             return
         if self._skips(work):
             return
-        counted: list[Tensor] = []
-        batches: list[Batch] = []
-        for group, params in work:
-            if params:
-                batches.extend(self._batches(group, params, counted))
+        plans = [self._plan(index, group, params) for index, (group, params) in enumerate(work) if params]
+        for plan in plans:
+            plan.count()
         try:
+            batches = [batch for plan in plans for batch in plan.batches]
+            for (group, params), plan in zip((w for w in work if w[1]), plans, strict=True):
+                self._refresh(group, params, plan)
             if self.granularity is Granularity.GLOBAL:
                 self._reduce(batches)
             for batch in batches:
                 batch.engine.step(batch)
         except BaseException:
-            if counted:
-                torch._foreach_sub_(counted, 1)
+            for plan in plans:
+                plan.uncount()
             raise
+        for plan in plans:
+            plan.seal()
 
     def _trainable(self, group: Mapping[str, Any]) -> list[Tensor]:
         """The group's parameters that take part in this step: with a gradient, not frozen."""
@@ -393,41 +397,61 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         """How many steps were skipped because a gradient was not finite (``skip_nonfinite=True``)."""
         return int(getattr(self, "_skipped_steps", 0))
 
-    def _batches(self, group: dict[str, Any], params: Sequence[Tensor], counted: list[Tensor]) -> Iterator[Batch]:
-        rule = self._rule()
+    def _plan(self, index: int, group: dict[str, Any], params: list[Tensor]) -> Plan:
+        """The plan of this group: the last step's where it still holds, else a new one."""
         hyper = self._hyper(group)
-        pipeline = self._pipeline(hyper)
-        structure = tuple(v != 0 if isinstance(v, float) else isinstance(v, (Tensor, tuple)) or v for v in vars(hyper).values())
-        changed = self._engines.structures.get(id(group), structure) != structure
-        self._engines.structures[id(group)] = structure
+        structure = tuple(
+            v != 0 if isinstance(v, float) else isinstance(v, (Tensor, tuple)) or v for v in vars(hyper).values()
+        )
+        plan = self._engines.plans.get(index)
+        if plan is not None and plan.holds(params, structure):
+            return plan
         states = []
         for p in params:
             state = self._ensure_state(p, group)
-            if changed:
+            if plan is not None and plan.structure != structure:
                 self._complete_state(p, group)
             states.append(state)
-        steps: Sequence[Any] = [None] * len(params)
-        if self._counts(hyper):
-            counters = [state["step"] for state in states]
-            torch._foreach_add_(counters, 1)
-            counted.extend(counters)
-            steps = counters if group["capturable"] else [int(counter) for counter in counters]
-        parts: dict[Any, list[Item]] = {}
-        for p, state, step in zip(params, states, steps, strict=True):
-            item = self._item(p, state, group, step, pipeline)
-            key = (id(step) if isinstance(step, Tensor) else step, item.param.device, item.param.dtype)
-            parts.setdefault(key, []).append(item)
-        step_of = {id(step) if isinstance(step, Tensor) else step: step for step in steps}
-        for (step_key, _, _), items in parts.items():
-            yield Batch(
+        counts = self._counts(hyper)
+        plan = self._engines.plans[index] = Plan(params, states, structure, counts)
+        pipeline = self._pipeline(hyper)
+        members: dict[Any, list[int]] = {}
+        for position, key in enumerate(plan.keys()):
+            members.setdefault(key, []).append(position)
+        plan.members = list(members.values())
+        plan.batches = [
+            Batch(
                 pipeline=pipeline,
-                scalars=self._scalars(rule, hyper, group, step_of[step_key]),
-                items=items,
-                engine=self._engines.choose(group, pipeline, items),
+                scalars=Scalars(),
+                items=[self._item(params[i], states[i], group) for i in positions],
+                engine=self._engines.choose(group, pipeline),
                 block_size=group["block_size"],
                 chunk_bytes=group["foreach_chunk_bytes"],
                 differentiable=group["differentiable"],
             )
+            for positions in plan.members
+        ]
+        return plan
+
+    def _refresh(self, group: dict[str, Any], params: Sequence[Tensor], plan: Plan) -> None:
+        """Bring this step's gradients and numbers into the plan's batches."""
+        rule = self._rule()
+        steps: Any = None
+        if plan.counters is not None:
+            steps = plan.counters if plan.counters.device.type != "cpu" else plan.counters.tolist()
+        engine = self._engines.choose(group, plan.batches[0].pipeline)
+        for positions, batch in zip(plan.members, plan.batches, strict=True):
+            step = None if steps is None else steps[positions[0]]
+            if isinstance(step, float):
+                step = int(step)
+            batch.engine = engine
+            batch.scalars = self._scalars(rule, self._hyper(group), group, step)
+            for item, i in zip(batch.items, positions, strict=True):
+                if item.plain:
+                    item.grad = params[i].grad
+                else:
+                    fresh = self._item(params[i], plan.states[i], group)
+                    item.param, item.grad, item.state = fresh.param, fresh.grad, fresh.state
 
     def _pipeline(self, hyper: C) -> Pipeline:
         granularity = self.granularity
@@ -438,18 +462,19 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             granularity = max(granularity, Granularity.TENSOR)
         return Pipeline(self._rule(), Slots.of(hyper, self.decay_mode(hyper)), granularity)
 
-    def _item(self, p: Tensor, state: dict[str, Tensor], group: Mapping[str, Any], step: Any, pipeline: Pipeline) -> Item:
+    def _item(self, p: Tensor, state: dict[str, Tensor], group: Mapping[str, Any]) -> Item:
         g = cast(Tensor, p.grad)
         if g.layout is not torch.strided and not self.supports_sparse:
             g = g.to_dense()
-        tensors = {name: local(tensor) for name, tensor in state.items() if name != "step"}
+        tensors = {name: tensor for name, tensor in state.items() if name != "step"}
+        if type(g) is Tensor and not p.is_complex() and not is_distributed(p) and g is p.grad:
+            return Item(param=p, grad=g, state=tensors, key=p, home=state, plain=True)
+        tensors = {name: local(tensor) for name, tensor in tensors.items()}
         param, grad = local(p), local(g)
-        if not group["differentiable"]:
-            param = param.detach()
         if param.is_complex() and self.supports_complex:
             param, grad = torch.view_as_real(param), torch.view_as_real(grad)
             tensors = {k: torch.view_as_real(v) if v.is_complex() else v for k, v in tensors.items()}
-        return Item(param=param, grad=grad, state=tensors, key=p, home=state)
+        return Item(param=param, grad=grad, state=tensors, key=p, home=state, plain=False)
 
     def _scalars(self, rule: BaseOptimizer[C], hyper: C, group: Mapping[str, Any], step: Any) -> Scalars:
         values: dict[str, Any] = {name: _number(value) for name, value in vars(hyper).items()}

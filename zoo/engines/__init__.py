@@ -8,8 +8,8 @@ what is fastest without making anybody wait.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..config import EngineName
 from ..granularity import Granularity
@@ -18,6 +18,9 @@ from .base import Batch, Engine, Item, Totals
 from .blocked import BlockedEngine
 from .compiled import CompiledEngine
 from .loop import LoopEngine
+
+if TYPE_CHECKING:
+    from ..plan import Plan
 
 __all__ = ["Batch", "Engine", "EngineSet", "Item", "Totals", "default_engine", "set_default_engine"]
 
@@ -55,11 +58,11 @@ class EngineSet:
 
     def __init__(self) -> None:
         self._made: dict[str, Engine] = {}
-        self.structures: dict[int, tuple[Any, ...]] = {}
+        self.plans: dict[int, Plan] = {}
 
-    def choose(self, group: Mapping[str, Any], pipeline: Pipeline, items: Sequence[Item]) -> Engine:
-        """The engine for these items of this group."""
-        return self.get(_pick(group, pipeline, items))
+    def choose(self, group: Mapping[str, Any], pipeline: Pipeline) -> Engine:
+        """The engine for this pipeline under this group's options."""
+        return self.get(_pick(group, pipeline))
 
     def get(self, name: str) -> Engine:
         """The engine of this name."""
@@ -68,7 +71,7 @@ class EngineSet:
         return self._made[name]
 
 
-def _pick(group: Mapping[str, Any], pipeline: Pipeline, items: Sequence[Item]) -> str:
+def _pick(group: Mapping[str, Any], pipeline: Pipeline) -> str:
     if group["differentiable"]:
         return "loop"
     name = group["engine"]

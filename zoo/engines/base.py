@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ class Item:
     """The parameter as the user knows it: the identity that caches are keyed by."""
     home: dict[str, Tensor]
     """Where the optimizer keeps the state, ``step`` included: ``state`` may hold views of its tensors."""
+    plain: bool = True
+    """Whether parameter and state are the user's own tensors, not views (complex, distributed) of them."""
     noise: Callable[[int], Tensor] | None = None
     """Draws the next n int32 numbers in [0, 2¹⁶) for stochastic rounding; the same stream however it is cut."""
 
@@ -47,6 +49,8 @@ class Batch:
     block_size: int = 2**18
     chunk_bytes: int = 2**28
     differentiable: bool = False
+    cache: dict[str, Any] = field(default_factory=dict)
+    """What engines keep between steps about this batch; dropped with the plan that the batch belongs to."""
 
 
 class Engine(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from ..granularity import Granularity
 from .base import Batch, Item, Totals, add_totals, reduce_whole, run_whole
 from .loop import LoopEngine
 
-__all__ = ["SMALL", "BlockedEngine", "Bundle", "Bundler", "flat_item", "flat_view", "split_by_size"]
+__all__ = ["SMALL", "BlockedEngine", "Bundle", "Layout", "flat_item", "flat_view", "layout_of"]
 
 SMALL = 2**14
 """Tensors below this many elements are bundled; from here on slices alone are faster (measured)."""
@@ -62,17 +63,6 @@ class Bundle:
 
     items: list[Item]
     state: dict[str, Tensor]
-    views: list[dict[str, Tensor]]
-
-    def fits(self, items: Sequence[Item]) -> bool:
-        """Whether the buffers still hold these parameters' states (nobody replaced a tensor)."""
-        if len(items) != len(self.items):
-            return False
-        return all(
-            new.key is old.key and _same_tensors(new.state, views)
-            for new, old, views in zip(items, self.items, self.views, strict=True)
-        )
-
 
     def gather(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Parameters, gradients and noise of the bundle, each as one flat tensor."""
@@ -89,27 +79,22 @@ class Bundle:
         torch._foreach_copy_(params, list(torch._utils._unflatten_dense_tensors(flat, params)))
 
 
-def _same_tensors(state: dict[str, Tensor], views: dict[str, Tensor]) -> bool:
-    return len(state) == len(views) and all(state[name] is view for name, view in views.items())
+@dataclass(slots=True)
+class Layout:
+    """How a batch is cut: bundles of small tensors, large ones, and odd ones that run whole."""
+
+    bundles: list[Bundle]
+    large: list[Item]
+    odd: list[Item]
 
 
-class Bundler:
-    """Keeps the bundles of an optimizer between steps, and makes them anew when parameters or states changed."""
-
-    def __init__(self) -> None:
-        self._bundles: dict[int, Bundle] = {}
-
-    def bundles(self, items: Sequence[Item]) -> list[Bundle]:
-        """The items, which share dtype and device, in bundles of about 2¹⁷ elements."""
-        found = []
-        for part in _parts(items):
-            key = id(part[0].key)
-            bundle = self._bundles.get(key)
-            if bundle is None or not bundle.fits(part):
-                bundle = self._bundles[key] = _adopt(part)
-            bundle.items = part
-            found.append(bundle)
-        return found
+def layout_of(batch: Batch) -> Layout:
+    """The batch's layout, made at its first step and kept with it."""
+    layout = batch.cache.get("layout")
+    if layout is None:
+        small, large, odd = split_by_size(batch.items)
+        layout = batch.cache["layout"] = Layout([_adopt(part) for part in _parts(small)], large, odd)
+    return cast(Layout, layout)
 
 
 def _parts(items: Sequence[Item]) -> list[list[Item]]:
@@ -140,7 +125,7 @@ def _adopt(items: list[Item]) -> Bundle:
     for item, view in zip(items, views, strict=True):
         item.state.update(view)
         item.home.update(view)
-    return Bundle(items, buffers, views)
+    return Bundle(items, buffers)
 
 
 class BlockedEngine:
@@ -149,19 +134,19 @@ class BlockedEngine:
     name = "blocked"
 
     def __init__(self) -> None:
-        self._bundler = Bundler()
         self._loop = LoopEngine()
 
     def step(self, batch: Batch) -> None:
         """Take the step of every item."""
         if batch.pipeline.granularity is not Granularity.ELEMENTWISE:
             return self._loop.step(batch)
-        small, large, odd = split_by_size(batch.items)
-        for bundle in self._bundler.bundles(small):
+        layout = layout_of(batch)
+        odd = list(layout.odd)
+        for bundle in layout.bundles:
             p, g, noise = bundle.gather()
             run_whole(batch.pipeline, p, g, bundle.state, batch.scalars, noise)
             bundle.scatter(p)
-        for item in large:
+        for item in layout.large:
             if not self._step_in_slices(batch, item):
                 odd.append(item)
         for item in odd:
@@ -203,7 +188,7 @@ def split_by_size(items: Sequence[Item]) -> tuple[list[Item], list[Item], list[I
         p = item.param
         if p.numel() >= SMALL:
             large.append(item)
-        elif p.is_contiguous() and all(s.shape == p.shape and s is item.home[k] for k, s in item.state.items()):
+        elif p.is_contiguous() and item.plain and all(s.shape == p.shape for s in item.state.values()):
             small.append(item)
         else:
             odd.append(item)

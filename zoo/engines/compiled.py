@@ -22,7 +22,7 @@ from torch import Tensor
 from ..granularity import Granularity
 from ..pipeline import Pipeline, Scalars
 from .base import Batch, Engine, Item, Totals, run_whole
-from .blocked import BlockedEngine, Bundler, flat_item, split_by_size
+from .blocked import BlockedEngine, Layout, flat_item, layout_of
 
 __all__ = ["CompiledEngine"]
 
@@ -37,7 +37,6 @@ class CompiledEngine:
     name = "compiled"
 
     def __init__(self) -> None:
-        self._bundler = Bundler()
         self._fallback: Engine = BlockedEngine()
 
     def step(self, batch: Batch) -> None:
@@ -48,13 +47,14 @@ class CompiledEngine:
             return self._fallback.step(batch)
         scalars = _stacked(values, batch.items[0].param)
         elementwise = batch.pipeline.granularity is Granularity.ELEMENTWISE
-        small, large, odd = split_by_size(batch.items) if elementwise else ([], list(batch.items), [])
-        for bundle in self._bundler.bundles(small):
+        layout = layout_of(batch) if elementwise else Layout([], list(batch.items), [])
+        odd = list(layout.odd)
+        for bundle in layout.bundles:
             p, g, noise = bundle.gather()
             if not kernel(p, g, bundle.state, scalars, noise):
                 return self._fallback.step(batch)  # the kernel's first call: nothing has changed yet
             bundle.scatter(p)
-        for index, item in enumerate(large):
+        for index, item in enumerate(layout.large):
             if item.param.numel() < 2:  # sizes 0 and 1 would be compiled for themselves
                 odd.append(item)
                 continue
@@ -62,7 +62,7 @@ class CompiledEngine:
             if flat is None:
                 odd.append(item)
             elif not kernel(*flat, scalars, _noise(item, flat[0])):
-                return self._fallback.step(replace(batch, items=[*large[index:], *odd]))
+                return self._fallback.step(replace(batch, items=[*layout.large[index:], *odd], cache={}))
         for item in odd:
             run_whole(batch.pipeline, item.param, item.grad, item.state, batch.scalars, item.draw())
         return None
