@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .scalar import Scalar, add_, add_scaled, addcmul_, as_like
+from .scalar import Scalar, add_, add_scaled, addcmul_, as_like, is_batched
 
 __all__ = ["ema_", "ema_sq_", "momentum_", "nesterov", "nesterov_ema"]
 
@@ -18,7 +18,8 @@ def ema_(avg: Tensor, x: Tensor, weight: Scalar) -> Tensor:
         weight: w, the weight of the new value (1 − β, not β).
     """
     # lerp and not mul + add: it is what torch's Adam does, and m = x stays exactly x.
-    return avg.lerp_(x, as_like(weight, avg))
+    weight = as_like(weight, avg)
+    return avg.copy_(avg.lerp(x, weight)) if is_batched(avg) else avg.lerp_(x, weight)
 
 
 def ema_sq_(avg_sq: Tensor, x: Tensor, beta: Scalar) -> Tensor:

@@ -31,7 +31,7 @@ def _rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
     """The nearest numbers of a dtype."""
     if not torch.compiler.is_compiling():
         return values.to(dtype)
-    # Compilers keep the wide value where they see a cast to a narrow dtype and back: round by arithmetic instead.
+    # Compilers drop a cast to a narrow dtype and back, and with it the rounding: round by arithmetic instead.
     if dtype == torch.bfloat16:
         bits = values.view(torch.int32)
         nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) & ~_LOW_16).view(torch.float32)

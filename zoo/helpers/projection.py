@@ -23,10 +23,10 @@ def project_scale_invariant(
 ) -> tuple[Tensor, Tensor]:
     """The update without its radial part, where gradient and parameter are nearly orthogonal.
 
-    Weights before a normalization do not change the loss when they are scaled, so their gradient is orthogonal
-    to them: abs cos(θ, g) < δ/√n. This is looked for channel by channel (the first dimension) and, failing
-    that, in the whole layer. Tensors of fewer than two dimensions are never projected. No value is read: both
-    outcomes are computed and chosen between.
+    Weights before a normalization do not change the loss when they are scaled, so their gradient is
+    orthogonal to them: abs cos(θ, g) < δ/√n. This is looked for channel by channel (the first dimension)
+    and, failing that, in the whole layer. Tensors of fewer than two dimensions are never projected. No value
+    is read: both outcomes are computed and chosen between.
 
     Args:
         update: what to project, of the parameter's shape.

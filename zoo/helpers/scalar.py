@@ -23,6 +23,7 @@ __all__ = [
     "addcdiv_",
     "addcmul_",
     "as_like",
+    "is_batched",
     "maximum",
     "minimum",
     "per_tensor",
@@ -52,6 +53,14 @@ def per_tensor(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return overridable
+
+
+def is_batched(x: Tensor) -> bool:
+    """Whether a tensor is one of a stack that ``torch.func.vmap`` runs over.
+
+    ``lerp_``, ``addcmul_`` and ``addcdiv_`` have no rule for stacks: torch would warn and run them one by one.
+    """
+    return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
 
 
 @overload
@@ -145,6 +154,8 @@ def add_scaled(x: Tensor, y: Tensor, scale: Scalar) -> Tensor:
 def addcmul_(x: Tensor, a: Tensor, b: Tensor, scale: Scalar = 1.0) -> Tensor:
     """x ← x + scale·a·b in place, where ``scale`` may be a tensor as well. Returns ``x``."""
     scale = as_like(scale, x)
+    if is_batched(x):
+        return x.add_(a * scale * b)
     # (scale·a)·b is the order in which torch's kernel multiplies, so both kinds round alike.
     return x.addcmul_(a * scale, b) if isinstance(scale, Tensor) else x.addcmul_(a, b, value=scale)
 
@@ -152,4 +163,6 @@ def addcmul_(x: Tensor, a: Tensor, b: Tensor, scale: Scalar = 1.0) -> Tensor:
 def addcdiv_(x: Tensor, a: Tensor, b: Tensor, scale: Scalar = 1.0) -> Tensor:
     """x ← x + scale·a/b in place, where ``scale`` may be a tensor as well. Returns ``x``."""
     scale = as_like(scale, x)
+    if is_batched(x):
+        return x.add_(a * scale / b)
     return x.addcdiv_(a * scale, b) if isinstance(scale, Tensor) else x.addcdiv_(a, b, value=scale)

@@ -1,0 +1,1 @@
+"""Tests of the helpers: claims about each, and claims about all of them."""
