@@ -25,7 +25,9 @@ from . import checkpoint, engines, helpers
 from .config import OptimizerConfig, validate_options
 from .distributed import is_distributed, local
 from .engines.base import Batch, Item, add_totals
+from .engines.fused import FusedKernel
 from .granularity import Granularity
+from .noise import Noise, stream_seed
 from .pipeline import Pipeline, Scalars, Slots, State
 from .plan import Plan
 
@@ -48,6 +50,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     * ``rule`` (class keyword): the :class:`Granularity` of the rule.
     * ``counts_steps``: whether the state holds torch's ``step``; false for rules whose numbers do not depend on it.
     * ``supports_sparse``: whether ``update`` takes sparse gradients.
+    * ``fused_kernel``: torch's own kernel for exactly this rule, if there is one.
     * ``supports_complex``: whether complex parameters are seen as their real view; default: elementwise rules.
 
     Args:
@@ -67,6 +70,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     supports_complex: ClassVar[bool] = True
     needs_closure: ClassVar[bool] = False
     needs_create_graph: ClassVar[bool] = False
+    fused_kernel: ClassVar[FusedKernel | None] = None
     helpers = helpers
 
     def __init_subclass__(cls, *, rule: Granularity | None = None) -> None:
@@ -419,12 +423,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         for position, key in enumerate(plan.keys()):
             members.setdefault(key, []).append(position)
         plan.members = list(members.values())
+        plan.first = sum(len(earlier["params"]) for earlier in self.param_groups[:index])
         plan.batches = [
             Batch(
                 pipeline=pipeline,
                 scalars=Scalars(),
                 items=[self._item(params[i], states[i], group) for i in positions],
-                engine=self._engines.choose(group, pipeline),
+                engine=self._engines.get("loop"),
                 block_size=group["block_size"],
                 chunk_bytes=group["foreach_chunk_bytes"],
                 differentiable=group["differentiable"],
@@ -439,12 +444,10 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         steps: Any = None
         if plan.counters is not None:
             steps = plan.counters if plan.counters.device.type != "cpu" else plan.counters.tolist()
-        engine = self._engines.choose(group, plan.batches[0].pipeline)
         for positions, batch in zip(plan.members, plan.batches, strict=True):
             step = None if steps is None else steps[positions[0]]
             if isinstance(step, float):
                 step = int(step)
-            batch.engine = engine
             batch.scalars = self._scalars(rule, self._hyper(group), group, step)
             for item, i in zip(batch.items, positions, strict=True):
                 if item.plain:
@@ -452,6 +455,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 else:
                     fresh = self._item(params[i], plan.states[i], group)
                     item.param, item.grad, item.state = fresh.param, fresh.grad, fresh.state
+                if batch.pipeline.slots.rounding == "stochastic":
+                    item.noise = Noise(stream_seed(group["seed"], int(step or 0), plan.first + i), item.param.device)
+            batch.engine = self._engines.choose(group, batch)
 
     def _pipeline(self, hyper: C) -> Pipeline:
         granularity = self.granularity

@@ -40,6 +40,7 @@ class Plan:
         self.counters: Tensor | None = None
         self.batches: list[Batch] = []
         self.members: list[list[int]] = []
+        self.first = 0
         self._dtypes = [p.dtype for p in params]
         self._snapshot: list[Tensor] = []
         if counts:

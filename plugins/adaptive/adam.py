@@ -9,6 +9,7 @@ from torch import Tensor
 
 from zoo import BaseOptimizer, Granularity, OptimizerConfig, Scalars, State, helpers
 from zoo.config import Betas, DecayMode, Epsilon, Fraction, LearningRate, WeightDecay
+from zoo.engines.fused import FusedAdam
 
 
 class AdamConfig(OptimizerConfig):
@@ -38,6 +39,8 @@ class Adam(BaseOptimizer[AdamConfig], rule=Granularity.ELEMENTWISE):
     State: ``exp_avg``, ``exp_avg_sq`` (and ``max_exp_avg_sq`` with ``amsgrad``): 8 (12) bytes a float32 parameter.
     Checkpoints are interchangeable with ``torch.optim.Adam``. Good for: the default of deep learning.
     """
+
+    fused_kernel = FusedAdam(without=("adanorm", "adamd", "rectify"))
 
     def init_state(self, p: Tensor, cfg: AdamConfig) -> dict[str, Tensor]:
         names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if cfg.amsgrad else [])]

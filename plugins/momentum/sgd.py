@@ -10,6 +10,7 @@ from torch import Tensor
 
 from zoo import BaseOptimizer, Granularity, OptimizerConfig, Scalars, State, helpers
 from zoo.config import DecayMode, LearningRate, NonNegative, Real
+from zoo.engines.fused import FusedSGD
 
 
 class SGDConfig(OptimizerConfig):
@@ -40,6 +41,7 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
     """
 
     counts_steps = False
+    fused_kernel = FusedSGD()
 
     def has_step(self, cfg: SGDConfig) -> bool:
         return cfg.momentum != 0 and cfg.dampening != 0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..config import EngineName
 from ..granularity import Granularity
-from ..pipeline import Pipeline
 from .base import Batch, Engine, Item, Totals
 from .blocked import BlockedEngine
 from .compiled import CompiledEngine
+from .fused import FusedEngine, has_fused_kernel
 from .loop import LoopEngine
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "loop": LoopEngine,
     "blocked": BlockedEngine,
     "compiled": CompiledEngine,
+    "fused": FusedEngine,
 }
 _default: list[EngineName] = []
 
@@ -60,9 +61,9 @@ class EngineSet:
         self._made: dict[str, Engine] = {}
         self.plans: dict[int, Plan] = {}
 
-    def choose(self, group: Mapping[str, Any], pipeline: Pipeline) -> Engine:
-        """The engine for this pipeline under this group's options."""
-        return self.get(_pick(group, pipeline))
+    def choose(self, group: Mapping[str, Any], batch: Batch) -> Engine:
+        """The engine for this batch under its group's options."""
+        return self.get(_pick(group, batch))
 
     def get(self, name: str) -> Engine:
         """The engine of this name."""
@@ -71,14 +72,29 @@ class EngineSet:
         return self._made[name]
 
 
-def _pick(group: Mapping[str, Any], pipeline: Pipeline) -> str:
+def _pick(group: Mapping[str, Any], batch: Batch) -> str:
     if group["differentiable"]:
         return "loop"
     name = group["engine"]
+    if name == "auto" and group["fused"]:
+        name = "fused"
+    if name == "auto" and group["foreach"]:
+        name = "foreach"
     if name == "auto":
         name = default_engine()
+    if name == "fused":
+        return "fused" if _fused_applies(batch) else "compiled"
     if name != "auto":
         return str(name)
-    if pipeline.granularity is Granularity.ELEMENTWISE:
-        return "blocked"
-    return "loop"
+    if group["fused"] is not False and _fused_applies(batch):
+        return "fused"
+    if batch.items[0].param.device.type != "cpu":
+        return "foreach" if group["foreach"] is not False else "loop"
+    return "blocked" if batch.pipeline.granularity is Granularity.ELEMENTWISE else "loop"
+
+
+def _fused_applies(batch: Batch) -> bool:
+    applies = batch.cache.get("fused")
+    if applies is None:
+        applies = batch.cache["fused"] = has_fused_kernel(batch)
+    return bool(applies)
