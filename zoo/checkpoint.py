@@ -81,7 +81,7 @@ def load(
     if hyperparams == "load":
         _report_changes(opt, groups)
     opt.__setstate__({"state": defaultdict(dict, state), "param_groups": groups})
-    opt._tie_shared_state()
+    opt._tie_memory()
     for post_hook in opt._optimizer_load_state_dict_post_hooks.values():
         post_hook(opt)
 

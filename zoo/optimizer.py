@@ -114,12 +114,29 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         raise NotImplementedError(f"{type(self).__name__} declares a global rule but defines no reduce")
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
-        """Scalars for ``update`` from the sums over all parameters; changes ``shared`` (see ``init_shared``) in place."""
+        """Scalars for ``update`` from the sums over all parameters; rebinds or changes ``shared`` (see ``init_shared``)."""
         return totals
 
-    def init_shared(self, cfg: C) -> dict[str, Tensor]:
-        """0-dim tensors that belong to all parameters together; kept in every parameter group under these names."""
+    def init_shared(self, cfg: C) -> dict[str, Any]:
+        """Numbers or 0-dim tensors that belong to all parameters together; every group holds them under these names."""
         return {}
+
+    def init_group(self, cfg: C) -> dict[str, Any]:
+        """Numbers or 0-dim tensors that belong to one parameter group, kept in it under these names."""
+        return {}
+
+    def advance(self, cfg: C, group: dict[str, Any], step: Any) -> Mapping[str, Any]:
+        """Once a step and group: change the numbers of ``init_group`` in ``group``, return scalars made of them.
+
+        Args:
+            cfg: the group's options.
+            group: the parameter group.
+            step: the largest step count among the group's parameters that take part; None where none is kept.
+        """
+        return {}
+
+    def prepare(self, work: Sequence[tuple[dict[str, Any], list[Tensor]]]) -> None:
+        """Called once before the parameters of a step are updated, with (group, parameters that take part)."""
 
     def has_step(self, cfg: C) -> bool:
         """Whether the state holds ``step`` under these options; default: what ``counts_steps`` says."""
@@ -170,7 +187,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = dict(param_group)
         index = len(self.param_groups)
-        given = {k: v for k, v in group.items() if k not in GROUP_TAGS and k not in self._shared_names()}
+        memory = self._memory_names(self._default_options())
+        given = {k: v for k, v in group.items() if k not in GROUP_TAGS and k not in memory}
         config = validate_options(
             self.Config, self._name(), {**self._default_options(), **given}, loc=("param_groups", index)
         )
@@ -182,7 +200,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         self._check_flags(group)
         self._check_params(group)
         super().add_param_group(group)
-        self._tie_shared_state()
+        self._tie_memory()
 
     def _default_options(self) -> dict[str, Any]:
         return {name: self.defaults[name] for name in self.Config.model_fields}
@@ -290,17 +308,21 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             for name, tensor in self._fresh_state(p, group).items():
                 state.setdefault(name, tensor)
 
-    def _shared_names(self) -> frozenset[str]:
-        return frozenset()
+    def _memory_names(self, options: Mapping[str, Any]) -> frozenset[str]:
+        """Names under which groups hold numbers that are no options."""
+        hyper, rule = self._hyper(options), self._rule()
+        return frozenset((*rule.init_group(hyper), *rule.init_shared(hyper)))
 
-    def _tie_shared_state(self) -> None:
-        """Give every group the tensors that belong to all parameters together."""
-        shared = self._rule().init_shared(self._hyper(self.param_groups[0]))
-        first = self.param_groups[0]
-        for name, tensor in shared.items():
-            first.setdefault(name, tensor)
+    def _tie_memory(self) -> None:
+        """Give every group its own numbers, and the one copy of those that belong to all parameters together."""
+        rule, first = self._rule(), self.param_groups[0]
+        for name, value in rule.init_shared(self._hyper(first)).items():
+            first.setdefault(name, value)
             for group in self.param_groups[1:]:
                 group[name] = first[name]
+        for group in self.param_groups:
+            for name, value in rule.init_group(self._hyper(group)).items():
+                group.setdefault(name, value)
 
     # The step -------------------------------------------------------------------------------------------------
 
@@ -334,6 +356,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             return
         if self._skips(work):
             return
+        self.prepare([entry for entry in work if entry[1]])
         plans = [self._plan(index, group, params) for index, (group, params) in enumerate(work) if params]
         for plan in plans:
             plan.count()
@@ -443,12 +466,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         rule = self._rule()
         steps: Any = None
         if plan.counters is not None:
-            steps = plan.counters if plan.counters.device.type != "cpu" else plan.counters.tolist()
+            steps = plan.counters if plan.counters.device.type != "cpu" else plan.counters.int().tolist()
+        latest = None if steps is None else max(steps) if isinstance(steps, list) else steps.max()
+        advanced = rule.advance(self._hyper(group), group, latest)
         for positions, batch in zip(plan.members, plan.batches, strict=True):
             step = None if steps is None else steps[positions[0]]
-            if isinstance(step, float):
-                step = int(step)
             batch.scalars = self._scalars(rule, self._hyper(group), group, step)
+            vars(batch.scalars).update(advanced)
             for item, i in zip(batch.items, positions, strict=True):
                 if item.plain:
                     item.grad = params[i].grad
@@ -509,8 +533,12 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         for batch in batches:
             add_totals(totals, batch.engine.reduce(batch))
         rule = self._rule()
-        shared = self.param_groups[0]
+        first = self.param_groups[0]
+        names = rule.init_shared(self._hyper(first))
+        shared = {name: first[name] for name in names}
         combined = rule.combine(totals, shared, batches[0].scalars)
+        for group in self.param_groups:
+            group.update(shared)
         for batch in batches:
             vars(batch.scalars).update(combined)
 
