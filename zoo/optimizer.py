@@ -105,8 +105,11 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         """Numbers that depend on the options and the step count (1 at the first step): once a step, not once a tensor."""
         return Scalars()
 
-    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
-        """The tensor to subtract from ``p``; changes or rebinds ``s``, leaves ``g`` and ``p`` alone."""
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor | helpers.Scaled:
+        """What to subtract from ``p``, lr included; changes or rebinds ``s``, leaves ``g`` and ``p`` alone.
+
+        ``helpers.scaled(numerator, scale, over=denominator)`` saves the eager engines two passes over a tensor.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no update")
 
     def reduce(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:

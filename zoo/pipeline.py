@@ -60,8 +60,8 @@ class State(_Namespace):
 class Rule(Protocol):
     """The part of an optimizer that an engine runs."""
 
-    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
-        """The tensor to subtract from ``p``; changes ``s`` in place, leaves ``g`` and ``p`` alone."""
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor | helpers.Scaled:
+        """What to subtract from ``p``; changes ``s`` in place, leaves ``g`` and ``p`` alone."""
         ...
 
     def reduce(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:
@@ -158,6 +158,13 @@ class Pipeline:
         on = self.slots
         g = self.gradient(g, p, c)
         update = self.rule.update(g, p, s, c)
+        if isinstance(update, helpers.Scaled):
+            if self._subtracts_at_once:
+                self._decay_(p, c)
+                update.subtract_from_(p)
+                self._write(target, p, noise)
+                return
+            update = update.tensor()
         if on.rms_clip:
             update = helpers.rms_clip(update, c.rms_clip, c.lr)
         if on.trust_ratio:
@@ -166,27 +173,40 @@ class Pipeline:
             update = helpers.cautious(update, g, on.cautious)
         self._apply(target, p, update, s, c, noise)
 
+    @property
+    def _subtracts_at_once(self) -> bool:
+        """Whether nothing looks at the update between the rule and the parameter."""
+        on = self.slots
+        looked_at = on.rms_clip or on.trust_ratio or on.cautious is not None or on.cautious_decay
+        return not looked_at and on.rounding != "kahan"
+
     def reduce(self, p: Tensor, g: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:
         """The rule's sums over this tensor or block (first phase of a global rule)."""
         return self.rule.reduce(self.gradient(g, p, c), p, s, c)
 
     def _apply(self, target: Tensor, p: Tensor, update: Tensor, s: State, c: Scalars, noise: Tensor | None) -> None:
         on = self.slots
+        if on.decay and on.cautious_decay:
+            update = update + helpers.cautious_decay(p, update, c.decay)
         if on.rounding == "kahan":
-            if on.decay:
-                decayed = helpers.cautious_decay(p, update, c.decay) if on.cautious_decay else p * c.decay
-                update = update + decayed
+            if on.decay and not on.cautious_decay:
+                update = update + p * c.decay
             helpers.kahan_sub_(target, p, update, s.kahan_compensation)
             return
-        if on.decay:
-            if on.cautious_decay:
-                update = update + helpers.cautious_decay(p, update, c.decay)
-            else:
-                p.mul_(1 - c.decay)
+        if not on.cautious_decay:
+            self._decay_(p, c)
         p.sub_(update)
+        self._write(target, p, noise)
+
+    def _decay_(self, p: Tensor, c: Scalars) -> None:
+        if self.slots.decay:
+            p.mul_(1 - c.decay)
+
+    def _write(self, target: Tensor, p: Tensor, noise: Tensor | None) -> None:
+        """Bring the parameter into its storage dtype."""
         if target is p:
             return
-        if on.rounding == "stochastic" and noise is not None:
+        if self.slots.rounding == "stochastic" and noise is not None:
             helpers.stochastic_round_(target, p, noise)
         else:
             target.copy_(p)

@@ -56,15 +56,15 @@ class Adam(BaseOptimizer[AdamConfig], rule=Granularity.ELEMENTWISE):
             step_size=cfg.lr / debias1, denom_scale=helpers.sqrt(debias2), adaptive=r.adaptive, plain=r.plain
         )
 
-    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor | helpers.Scaled:
         normed = g if c.adanorm is None else helpers.adanorm_(g, s.exp_grad_norm, c.adanorm)
         helpers.ema_(s.exp_avg, normed, 1 - c.beta1)
         helpers.ema_sq_(s.exp_avg_sq, g, c.beta2)
         second = helpers.ams_bound_(s.max_exp_avg_sq, s.exp_avg_sq) if c.amsgrad else s.exp_avg_sq
-        denom = second.sqrt() / c.denom_scale + c.eps
+        denom = helpers.root_plus(second, c.denom_scale, c.eps)
         if c.rectify:
             return c.step_size * s.exp_avg * (c.adaptive / denom + c.plain)
-        return c.step_size * s.exp_avg / denom
+        return helpers.scaled(s.exp_avg, c.step_size, over=denom)
 
     def decay_mode(self, cfg: AdamConfig) -> str:
         return "decoupled" if cfg.decoupled_weight_decay else cfg.decay_mode

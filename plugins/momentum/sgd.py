@@ -54,11 +54,11 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
         first = 0.0 if step is None else helpers.where(step == 1, 1.0, 0.0)
         return Scalars(heavy=cfg.momentum != 0, share=1.0 - cfg.dampening * (1.0 - first))
 
-    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> helpers.Scaled:
         if not c.heavy:
-            return c.lr * g
-        s.momentum_buffer.mul_(c.momentum).add_(g * c.share)
-        return c.lr * (g + c.momentum * s.momentum_buffer) if c.nesterov else c.lr * s.momentum_buffer
+            return helpers.scaled(g, c.lr)
+        helpers.add_(s.momentum_buffer.mul_(c.momentum), g, c.share)
+        return helpers.scaled(helpers.nesterov(s.momentum_buffer, g, c.momentum) if c.nesterov else s.momentum_buffer, c.lr)
 
     def missing_state(self, name: str, fresh: Tensor, given: Mapping[str, Tensor]) -> Tensor:
         # torch keeps no step count: where it has a buffer, the first step is over.

@@ -32,7 +32,7 @@ class Lion(BaseOptimizer[LionConfig], rule=Granularity.ELEMENTWISE):
     def init_state(self, p: Tensor, cfg: LionConfig) -> dict[str, Tensor]:
         return {"exp_avg": helpers.zeros_like(p)}
 
-    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
-        update = helpers.nesterov_ema(s.exp_avg, g, c.beta1).sign() * c.lr
+    def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> helpers.Scaled:
+        update = helpers.nesterov_ema(s.exp_avg, g, c.beta1).sign_()
         helpers.ema_(s.exp_avg, g, 1 - c.beta2)
-        return update
+        return helpers.scaled(update, c.lr)

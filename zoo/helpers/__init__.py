@@ -8,7 +8,7 @@ from .adanorm import adanorm_
 from .ams_bound import adam_denominator, ams_bound_
 from .bias_correction import adam_debias, debias, debias_beta
 from .centralization import centralize
-from .clip import adaptive_clip, clip_by_norm, clip_by_value, unit_norm
+from .clip import adaptive_clip, clip_by_norm, clip_by_value, clip_ratio, unit_norm
 from .ema import ema_, ema_sq_, momentum_, nesterov, nesterov_ema
 from .factored import factored_ema_, factored_moment, factored_rsqrt, factored_zeros, is_factorable
 from .hutchinson import (
@@ -44,6 +44,7 @@ from .scalar import (
 from .state import all_finite, zero_scalar, zeros_like
 from .table import HelperRow, helper_table
 from .torch_parity import Trainable, collect_trainable, default_to_fused_or_foreach, maximize, view_as_real
+from .update import Scaled, root_plus, scaled
 from .weight_decay import DecayMode, cautious_decay, decay_, decay_fraction, l2_decay
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "centralize",
     "clip_by_norm",
     "clip_by_value",
+    "clip_ratio",
     "collect_trainable",
     "debias",
     "debias_beta",
