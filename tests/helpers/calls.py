@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
 from zoo import helpers
 from zoo.helpers import Scalar
 
@@ -21,7 +22,7 @@ class Call:
     name: str
     run: Callable[..., Any]
     tensors: tuple[str, ...]
-    """``any``: signed numbers. ``positive``. ``scalar``: a 0-dim positive one. ``row``, ``col``: factored moments."""
+    """``any``: signed. ``positive``. ``scalar``: 0-dim, positive. ``row``, ``col``: the factored moments."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     changes: tuple[int, ...] = ()
     """Which tensors are changed in place."""
@@ -30,7 +31,9 @@ class Call:
     def __str__(self) -> str:
         return self.name
 
-    def make(self, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, scale: float = 1.0) -> list[Tensor]:
+    def make(
+        self, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, scale: float = 1.0
+    ) -> list[Tensor]:
         """Fresh arguments for tensors of a shape."""
         generator = torch.Generator().manual_seed(seed)
 
@@ -54,12 +57,17 @@ class Call:
         return results + [tensors[i] for i in self.changes]
 
 
-def _call(name: str, *tensors: str, changes: tuple[int, ...] = (), min_ndim: int = 0, **numbers: float) -> Call:
+def _call(
+    name: str, *tensors: str, changes: tuple[int, ...] = (), min_ndim: int = 0, **numbers: float
+) -> Call:
     return Call(name, getattr(helpers, name), tensors, numbers, changes, min_ndim)
 
 
 def _cautious(variant: helpers.CautiousVariant) -> Call:
-    return Call(f"cautious[{variant}]", lambda u, g: helpers.cautious(u, g, variant), ("any", "any"))
+    def run(update: Tensor, grad: Tensor) -> Tensor:
+        return helpers.cautious(update, grad, variant)
+
+    return Call(f"cautious[{variant}]", run, ("any", "any"))
 
 
 def _decay_of(lr: Scalar, weight_decay: Scalar, ratio: Scalar, param: Tensor) -> Tensor:
@@ -102,6 +110,7 @@ CALLS = [
     _call("adaptive_clip", "any", "any", clip=0.3, eps=1e-3),
     _call("clip_by_norm", "any", max_norm=0.7),
     _call("clip_by_value", "any", limit=0.7),
+    _call("clip_ratio", "positive", bound=0.7),
     _call("unit_norm", "any"),
     _call("rms", "any"),
     _call("rms_clip", "any", threshold=0.8, lr=0.7),

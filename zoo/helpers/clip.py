@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .scalar import Scalar, as_like, maximum, per_tensor
 
-__all__ = ["adaptive_clip", "clip_by_norm", "clip_by_value", "unit_norm"]
+__all__ = ["adaptive_clip", "clip_by_norm", "clip_by_value", "clip_ratio", "unit_norm"]
 
 
 @per_tensor
@@ -16,6 +16,12 @@ def unit_norm(x: Tensor) -> Tensor:
     units = tuple(range(1, x.ndim)) or None
     norm: Tensor = torch.linalg.vector_norm(x, dim=units, keepdim=units is not None)
     return norm
+
+
+def clip_ratio(size: Tensor, bound: Scalar) -> Tensor:
+    """min(1, bound/size), shaped like ``size``: exactly 1 up to the bound, also where both are 0."""
+    over = size > bound
+    return torch.where(over, as_like(bound, size) / torch.where(over, size, 1.0), 1.0)
 
 
 def adaptive_clip(grad: Tensor, param: Tensor, clip: Scalar = 1e-2, eps: Scalar = 1e-3) -> Tensor:
@@ -29,20 +35,15 @@ def adaptive_clip(grad: Tensor, param: Tensor, clip: Scalar = 1e-2, eps: Scalar 
         clip: λ; 10⁻² in the paper.
         eps: ε, so that units that start at zero can move; 10⁻³ in the paper.
     """
-    return grad * as_like(_shrink(unit_norm(grad), maximum(unit_norm(param), eps) * clip), grad)
+    return grad * clip_ratio(unit_norm(grad), maximum(unit_norm(param), eps) * clip)
 
 
 def clip_by_norm(grad: Tensor, max_norm: Scalar) -> Tensor:
     """g · min(1, c/‖g‖) as a new tensor, with the norm of the whole tensor."""
-    return grad * as_like(_shrink(torch.linalg.vector_norm(grad), max_norm), grad)
+    return grad * clip_ratio(torch.linalg.vector_norm(grad), max_norm)
 
 
 def clip_by_value(grad: Tensor, limit: Scalar) -> Tensor:
     """g with every element in [−limit, limit], a new tensor. Real; pass real views of complex tensors."""
     limit = as_like(limit, grad)
     return grad.clamp(-limit, limit)  # type: ignore[arg-type]
-
-
-def _shrink(norm: Tensor, limit: Scalar) -> Tensor:
-    """limit/max(norm, limit): exactly 1 up to the limit, and 0 where both are 0."""
-    return limit / maximum(norm, limit).clamp(min=torch.finfo(norm.dtype).tiny)

@@ -97,9 +97,15 @@ def _iterate(
     if tall:
         x = x.mT
     # The norm bounds the largest singular value; the iteration diverges above 1.
-    x = x / (torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True) * safety).clamp(min=eps)
+    norm: Tensor = torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True)
+    x = x / (norm * safety).clamp(min=eps)
+    shape = x.shape
+    if x.ndim > 3:
+        x = x.reshape(-1, *shape[-2:])
+    # Fused sums of products: in bfloat16 each separate sum would be rounded once more.
+    add_product = torch.addmm if x.ndim == 2 else torch.baddbmm
     for a, b, c in triples:
         gram = x @ x.mT
-        x = a * x + (b * gram + c * (gram @ gram)) @ x
-    result: Tensor = (x.mT if tall else x).to(matrix.dtype)
-    return result
+        x = add_product(x, add_product(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    x = x.reshape(shape)
+    return (x.mT if tall else x).to(matrix.dtype)

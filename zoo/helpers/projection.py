@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .scalar import Scalar, as_like, per_tensor
+from .scalar import Scalar, as_like, maximum, per_tensor
 
 __all__ = ["project_scale_invariant"]
 
@@ -57,11 +57,8 @@ def _projected(
     u, p, g = (x.reshape(rows, -1) for x in (update, param, grad))
     eps = as_like(eps, p)
     size = torch.linalg.vector_norm(p, dim=1, keepdim=True)
-    cosine = (
-        (p * g).sum(1, keepdim=True).abs()
-        / (size + eps)
-        / (torch.linalg.vector_norm(g, dim=1, keepdim=True) + eps)
-    )
+    norms = maximum(size, eps) * maximum(torch.linalg.vector_norm(g, dim=1, keepdim=True), eps)
+    cosine = (p * g).sum(1, keepdim=True).abs() / norms
     orthogonal = cosine.amax() < as_like(delta, p) / math.sqrt(p.shape[1])
     unit = p / (size + eps)
     return (u - unit * (unit * u).sum(1, keepdim=True)).reshape(update.shape), orthogonal

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .clip import clip_ratio
 from .scalar import Scalar, as_like, maximum, per_tensor
 
 __all__ = ["foreach_rms", "foreach_rms_clip", "rms", "rms_clip", "stable_divisor"]
@@ -39,7 +40,7 @@ def rms_clip(update: Tensor, threshold: Scalar = 1.0, lr: Scalar = 1.0) -> Tenso
         threshold: d; 1 in the paper.
         lr: the learning rate that u contains; 0 gives an update of zeros.
     """
-    return update * as_like(_clip_scale(rms(update), threshold * lr), update)
+    return update * clip_ratio(rms(update), threshold * lr)
 
 
 def foreach_rms_clip(updates: Sequence[Tensor], threshold: Scalar = 1.0, lr: Scalar = 1.0) -> list[Tensor]:
@@ -47,15 +48,7 @@ def foreach_rms_clip(updates: Sequence[Tensor], threshold: Scalar = 1.0, lr: Sca
     if not updates:
         return []
     bound = threshold * lr
-    sizes = zip(updates, foreach_rms(updates), strict=True)
-    return list(
-        torch._foreach_mul(list(updates), [as_like(_clip_scale(size, bound), u) for u, size in sizes])
-    )
-
-
-def _clip_scale(size: Tensor, bound: Scalar) -> Tensor:
-    """bound/max(size, bound): exactly 1 up to the bound, and 0 where both are 0."""
-    return bound / maximum(size, bound).clamp(min=torch.finfo(size.dtype).tiny)
+    return list(torch._foreach_mul(list(updates), [clip_ratio(size, bound) for size in foreach_rms(updates)]))
 
 
 def stable_divisor(grad: Tensor, avg_sq: Tensor, eps: Scalar = 1e-8) -> Tensor:

@@ -58,7 +58,7 @@ def per_tensor(function: Callable[P, R]) -> Callable[P, R]:
 def is_batched(x: Tensor) -> bool:
     """Whether a tensor is one of a stack that ``torch.func.vmap`` runs over.
 
-    ``lerp_``, ``addcmul_`` and ``addcdiv_`` have no rule for stacks: torch would warn and run them one by one.
+    ``lerp_``, ``addcmul_`` and ``addcdiv_`` have no rule for stacks: torch warns and runs them one by one.
     """
     return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
 
