@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 import torch
@@ -23,7 +24,7 @@ from torch.optim.optimizer import ParamsT
 
 from . import checkpoint, engines, helpers
 from .config import OptimizerConfig, validate_options
-from .distributed import is_distributed, local
+from .distributed import gathered, is_distributed, keep_own_part_, local
 from .engines.base import Batch, Item, add_totals
 from .engines.fused import FusedKernel
 from .granularity import Granularity
@@ -371,6 +372,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 self._reduce(batches)
             for batch in batches:
                 batch.engine.step(batch)
+                for item in batch.items:
+                    if item.finish is not None:
+                        item.finish()
         except BaseException:
             for plan in plans:
                 plan.uncount()
@@ -454,7 +458,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             Batch(
                 pipeline=pipeline,
                 scalars=Scalars(),
-                items=[self._item(params[i], states[i], group) for i in positions],
+                items=[self._item(params[i], states[i], pipeline, gather=False) for i in positions],
                 engine=self._engines.get("loop"),
                 block_size=group["block_size"],
                 chunk_bytes=group["foreach_chunk_bytes"],
@@ -480,8 +484,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 if item.plain:
                     item.grad = params[i].grad
                 else:
-                    fresh = self._item(params[i], plan.states[i], group)
-                    item.param, item.grad, item.state = fresh.param, fresh.grad, fresh.state
+                    fresh = self._item(params[i], plan.states[i], batch.pipeline, gather=True)
+                    item.param, item.grad, item.state, item.finish = fresh.param, fresh.grad, fresh.state, fresh.finish
                 if batch.pipeline.slots.rounding == "stochastic":
                     item.noise = Noise(stream_seed(group["seed"], int(step or 0), plan.first + i), item.param.device)
             batch.engine = self._engines.choose(group, batch)
@@ -495,19 +499,27 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             granularity = max(granularity, Granularity.TENSOR)
         return Pipeline(self._rule(), Slots.of(hyper, self.decay_mode(hyper)), granularity)
 
-    def _item(self, p: Tensor, state: dict[str, Tensor], group: Mapping[str, Any]) -> Item:
+    def _item(self, p: Tensor, state: dict[str, Tensor], pipeline: Pipeline, *, gather: bool) -> Item:
+        """What an engine needs to know of ``p``: the tensors themselves where they are plain, else views or wholes."""
         g = cast(Tensor, p.grad)
         if g.layout is not torch.strided and not self.supports_sparse:
             g = g.to_dense()
         tensors = {name: tensor for name, tensor in state.items() if name != "step"}
-        if type(g) is Tensor and not p.is_complex() and not is_distributed(p) and g is p.grad:
-            return Item(param=p, grad=g, state=tensors, key=p, home=state, plain=True)
-        tensors = {name: local(tensor) for name, tensor in tensors.items()}
-        param, grad = local(p), local(g)
+        if g is p.grad and not p.is_complex() and not is_distributed(p) and not is_distributed(g):
+            return Item(param=p, grad=g, state=tensors, key=p, home=state)
+        finish = None
+        if is_distributed(p) and gather and pipeline.granularity is not Granularity.ELEMENTWISE:
+            param, grad = gathered(p.detach()), gathered(g)
+            wholes = {name: gathered(tensor) for name, tensor in tensors.items()}
+            finish = partial(_keep_own_parts, p.detach(), param, tensors, wholes)
+            tensors = wholes
+        else:
+            param, grad = local(p.detach()), local(g, like=p)
+            tensors = {name: local(tensor) for name, tensor in tensors.items()}
         if param.is_complex() and self.supports_complex:
             param, grad = torch.view_as_real(param), torch.view_as_real(grad)
             tensors = {k: torch.view_as_real(v) if v.is_complex() else v for k, v in tensors.items()}
-        return Item(param=param, grad=grad, state=tensors, key=p, home=state, plain=False)
+        return Item(param=param, grad=grad, state=tensors, key=p, home=state, plain=False, finish=finish)
 
     def _scalars(self, rule: BaseOptimizer[C], hyper: C, group: Mapping[str, Any], step: Any) -> Scalars:
         values: dict[str, Any] = {name: _number(value) for name, value in vars(hyper).items()}
@@ -604,6 +616,16 @@ def _list_of_groups(params: Any) -> Any:
         return params
     entries = list(params)
     return [dict(entry) if isinstance(entry, dict) else entry for entry in entries]
+
+
+def _keep_own_parts(
+    p: Tensor, param: Tensor, tensors: Mapping[str, Tensor], wholes: Mapping[str, Tensor]
+) -> None:
+    """Bring a gathered parameter and its gathered states back into their shards."""
+    keep_own_part_(p, param)
+    for name, tensor in tensors.items():
+        if wholes[name] is not tensor:
+            keep_own_part_(tensor, wholes[name])
 
 
 def _number(value: Any) -> Any:

@@ -28,6 +28,8 @@ class Item:
     """The parameter as the user knows it: the identity that caches are keyed by."""
     home: dict[str, Tensor]
     """Where the optimizer keeps the state, ``step`` included: ``state`` may hold views of its tensors."""
+    finish: Callable[[], None] | None = None
+    """To be called after the step: brings gathered tensors back into their shards."""
     plain: bool = True
     """Whether parameter and state are the user's own tensors, not views (complex, distributed) of them."""
     noise: Callable[[int], Tensor] | None = None
