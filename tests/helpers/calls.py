@@ -107,6 +107,7 @@ CALLS = [
     _call("signs_agree", "any", "any"),
     _call("ams_bound_", "positive", "positive", changes=(0,)),
     _call("adam_denominator", "positive", bias_correction=0.3, eps=1e-4, sqrt_eps=1e-6),
+    _call("root_plus", "positive", scale=0.3, eps=1e-4),
     _call("adaptive_clip", "any", "any", clip=0.3, eps=1e-3),
     _call("clip_by_norm", "any", max_norm=0.7),
     _call("clip_by_value", "any", limit=0.7),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .scalar import Scalar
+from .scalar import Scalar, as_like
 
 __all__ = ["Scaled", "root_plus", "scaled"]
 
@@ -25,7 +25,7 @@ class Scaled(NamedTuple):
 
     def tensor(self) -> Tensor:
         """The update as a tensor."""
-        product = self.numerator * self.scale
+        product = self.numerator * as_like(self.scale, self.numerator)
         return product if self.denominator is None else product / self.denominator
 
     def subtract_from_(self, param: Tensor) -> Tensor:
@@ -53,4 +53,4 @@ def root_plus(avg_sq: Tensor, scale: Scalar, eps: Scalar) -> Tensor:
     ):
         # One pass over the root instead of two.
         return torch.rsub(root, eps, alpha=-1.0 / scale)
-    return root / scale + eps
+    return root / as_like(scale, root) + as_like(eps, root)
