@@ -1,0 +1,1 @@
+"""The built-in optimizers, a folder a family, a file an optimizer."""

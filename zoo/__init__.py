@@ -1,0 +1,58 @@
+"""The optimizer zoo: any PyTorch optimizer by name. Importing this imports no torch."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "BaseOptimizer": "zoo.optimizer",
+    "Granularity": "zoo.granularity",
+    "OptimizerConfig": "zoo.config",
+    "OptimizerSpec": "zoo.spec",
+    "Paper": "zoo.spec",
+    "Scalars": "zoo.pipeline",
+    "State": "zoo.pipeline",
+    "UnknownOptimizerError": "zoo.errors",
+    "create_optimizer": "zoo.registry",
+    "hookimpl": "zoo.hookspecs",
+    "list_optimizers": "zoo.registry",
+    "optimizer_class": "zoo.registry",
+    "optimizer_config": "zoo.registry",
+    "optimizer_spec": "zoo.registry",
+    "set_default_engine": "zoo.engines",
+}
+
+if TYPE_CHECKING:
+    from . import helpers as helpers
+    from .config import OptimizerConfig as OptimizerConfig
+    from .engines import set_default_engine as set_default_engine
+    from .errors import UnknownOptimizerError as UnknownOptimizerError
+    from .granularity import Granularity as Granularity
+    from .hookspecs import hookimpl as hookimpl
+    from .optimizer import BaseOptimizer as BaseOptimizer
+    from .pipeline import Scalars as Scalars
+    from .pipeline import State as State
+    from .registry import create_optimizer as create_optimizer
+    from .registry import list_optimizers as list_optimizers
+    from .registry import optimizer_class as optimizer_class
+    from .registry import optimizer_config as optimizer_config
+    from .registry import optimizer_spec as optimizer_spec
+    from .spec import OptimizerSpec as OptimizerSpec
+    from .spec import Paper as Paper
+
+__all__ = sorted([*_EXPORTS, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "helpers":
+        return importlib.import_module("zoo.helpers")
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'zoo' has no attribute {name!r}")
+    return getattr(importlib.import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
