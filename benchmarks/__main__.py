@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from .contestants import Contestant, ours, peers, torch_fused_adamw, torch_peer
+from .contestants import PEERS, Contestant, ours, peers, torch_fused_adamw
 from .measure import copy_bandwidth, measure
 from .report import machine, records, save, show
 from .sets import SETS
@@ -21,21 +21,18 @@ def main() -> None:
     parser.add_argument("--optimizers", nargs="+", default=["adamw", "lion", "adan", "adabelief"])
     parser.add_argument("--engines", nargs="+", default=["auto", "blocked", "compiled"])
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--no-peers", action="store_true", help="measure only torch's and ours")
+    parser.add_argument("--peers", nargs="*", default=["torch", "pytorch_optimizer", "optimi"], choices=sorted(PEERS))
     parser.add_argument("--memory", action="store_true", help="measure the peak extra memory of a step")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     args = parser.parse_args()
-    console = Console()
+    console = Console(width=None if Console().is_terminal else 140)
     notes: list[str] = []
     contestants: list[Contestant] = [torch_fused_adamw()]
     for name in args.optimizers:
         contestants += [ours(name, engine) for engine in args.engines]
-        others = [] if args.no_peers else [torch_peer(name)]
-        if not args.no_peers:
-            installed, absent = peers(name)
-            others += installed
-            notes += [note for note in absent if note not in notes]
-        contestants += [other for other in others if other is not None]
+        others, absent = peers(name, args.peers)
+        contestants += others
+        notes += [note for note in absent if note not in notes]
     console.print(", ".join(f"{key} {value}" for key, value in machine().items()))
     bandwidth = copy_bandwidth()
     rows = []

@@ -13,7 +13,7 @@ from torch import nn
 
 import zoo
 
-__all__ = ["Contestant", "ours", "peers", "torch_fused_adamw", "torch_peer"]
+__all__ = ["PEERS", "Contestant", "ours", "peers", "torch_fused_adamw"]
 
 Params = Sequence[nn.Parameter]
 
@@ -50,17 +50,11 @@ def torch_fused_adamw() -> Contestant:
     return Contestant("torch adamw fused", "adamw", lambda ps: torch.optim.AdamW(ps, lr=1e-4, fused=True))
 
 
-def torch_peer(name: str, lr: float = 1e-4) -> Contestant | None:
-    """torch's optimizer of the same name with its defaults, if there is one."""
-    cls = getattr(torch.optim, _TORCH_NAMES.get(name, ""), None)
-    return None if cls is None else Contestant(f"torch {name}", name, lambda ps: cls(ps, lr=lr))
-
-
-def peers(name: str, lr: float = 1e-4) -> tuple[list[Contestant], list[str]]:
-    """The installed peers that have this optimizer, and a note for each that is absent."""
+def peers(name: str, packages: Sequence[str], lr: float = 1e-4) -> tuple[list[Contestant], list[str]]:
+    """What these packages offer under our optimizer's name, and a note for each package that is absent."""
     found: list[Contestant] = []
     notes: list[str] = []
-    for package, lookup in (("pytorch_optimizer", _pytorch_optimizer), ("optimi", _by_class), ("heavyball", _by_class)):
+    for package in packages:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -68,7 +62,7 @@ def peers(name: str, lr: float = 1e-4) -> tuple[list[Contestant], list[str]]:
         except Exception as error:
             notes.append(f"{package} skipped: {type(error).__name__}: {error}")
             continue
-        cls = lookup(module, name)
+        cls = PEERS[package](module, name)
         if cls is not None:
             found.append(Contestant(f"{package} {name}", name, _maker(cls, lr)))
     return found, notes
@@ -89,7 +83,20 @@ def _pytorch_optimizer(module: Any, name: str) -> Any:
         return None
 
 
+def _torch(module: Any, name: str) -> Any:
+    return getattr(module.optim, _TORCH_NAMES.get(name, ""), None)
+
+
 def _by_class(module: Any, name: str) -> Any:
     wanted = name.replace("_", "")
     names = [n for n in dir(module) if n.lower() == wanted and isinstance(getattr(module, n), type)]
     return getattr(module, names[0]) if names else None
+
+
+PEERS: dict[str, Callable[[Any, str], Any]] = {
+    "torch": _torch,
+    "pytorch_optimizer": _pytorch_optimizer,
+    "optimi": _by_class,
+    "heavyball": _by_class,
+}
+"""Packages to compare with, and how each is asked for an optimizer. heavyball compiles for minutes: ask for it."""

@@ -77,10 +77,12 @@ def measure(
         row.moved_bytes = _moved_bytes(params, row.state_bytes)
         if memory:
             row.extra_bytes = peak_extra_bytes(opt.step)
-        runs.append((row, opt))
+        runs.append((row, opt, params, [p.grad for p in params]))
     for index in range(rounds):
         report(f"{set_name}: round {index + 1} of {rounds}")
-        for row, opt in runs:
+        for row, opt, params, grads in runs:
+            for p, grad in zip(params, grads, strict=True):
+                p.grad = grad  # some peers take the gradients away
             started = time.perf_counter()
             opt.step()
             row.times.append(time.perf_counter() - started)

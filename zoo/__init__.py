@@ -22,6 +22,7 @@ _EXPORTS = {
     "optimizer_class": "zoo.registry",
     "optimizer_config": "zoo.registry",
     "optimizer_spec": "zoo.registry",
+    "release_gradients": "zoo.release",
     "set_default_engine": "zoo.engines",
 }
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .registry import optimizer_class as optimizer_class
     from .registry import optimizer_config as optimizer_config
     from .registry import optimizer_spec as optimizer_spec
+    from .release import release_gradients as release_gradients
     from .spec import OptimizerSpec as OptimizerSpec
     from .spec import Paper as Paper
 

@@ -351,6 +351,16 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             self._take_step()
         return loss
 
+    def step_parameter(self, p: Tensor) -> None:
+        """Take the step of one parameter alone (see :func:`zoo.release_gradients`); nothing without a gradient."""
+        for index, group in enumerate(self.param_groups):
+            if any(other is p for other in group["params"]):
+                params = self._trainable({**group, "params": [p]})
+                with torch.no_grad():
+                    self._run([((index, id(p)), group, params)] if params else [])
+                return
+        raise ValueError(f"{self._name()}: this tensor is no parameter of the optimizer")
+
     def _take_step(self) -> None:
         work = [(group, self._trainable(group)) for group in self.param_groups]
         if not any(params for _, params in work):
@@ -360,14 +370,18 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             return
         if self._skips(work):
             return
-        self.prepare([entry for entry in work if entry[1]])
-        plans = [self._plan(index, group, params) for index, (group, params) in enumerate(work) if params]
+        self._run([(index, group, params) for index, (group, params) in enumerate(work) if params])
+
+    def _run(self, work: Sequence[tuple[Any, dict[str, Any], list[Tensor]]]) -> None:
+        """Take the step of these parameters: (key of the plan, group, parameters with a gradient)."""
+        self.prepare([(group, params) for _, group, params in work])
+        plans = [self._plan(key, group, params) for key, group, params in work]
         for plan in plans:
             plan.count()
         try:
-            batches = [batch for plan in plans for batch in plan.batches]
-            for (group, params), plan in zip((w for w in work if w[1]), plans, strict=True):
+            for (_, group, params), plan in zip(work, plans, strict=True):
                 self._refresh(group, params, plan)
+            batches = [batch for plan in plans for batch in plan.batches]
             if self.granularity is Granularity.GLOBAL:
                 self._reduce(batches)
             for batch in batches:
@@ -399,14 +413,15 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
     def _label(self, p: Tensor) -> str:
         """The parameter's name where names are known, else its position."""
-        position = 0
         for group in self.param_groups:
             for index, other in enumerate(group["params"]):
-                if other is p:
-                    names = group.get("param_names")
-                    return repr(names[index]) if names else f"#{position}"
-                position += 1
-        return "of no group"
+                if other is p and group.get("param_names"):
+                    return repr(group["param_names"][index])
+        return f"#{self._position(p)}"
+
+    def _position(self, p: Tensor) -> int:
+        """The parameter's place among all parameters."""
+        return next(i for i, other in enumerate(q for g in self.param_groups for q in g["params"]) if other is p)
 
     @staticmethod
     def _is_state_request(work: Sequence[tuple[Mapping[str, Any], Sequence[Tensor]]]) -> bool:
@@ -431,13 +446,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         """How many steps were skipped because a gradient was not finite (``skip_nonfinite=True``)."""
         return int(getattr(self, "_skipped_steps", 0))
 
-    def _plan(self, index: int, group: dict[str, Any], params: list[Tensor]) -> Plan:
+    def _plan(self, key: Any, group: dict[str, Any], params: list[Tensor]) -> Plan:
         """The plan of this group: the last step's where it still holds, else a new one."""
         hyper = self._hyper(group)
         structure = tuple(
             v != 0 if isinstance(v, float) else isinstance(v, (Tensor, tuple)) or v for v in vars(hyper).values()
         )
-        plan = self._engines.plans.get(index)
+        plan = self._engines.plans.get(key)
         if plan is not None and plan.holds(params, structure):
             return plan
         states = []
@@ -447,13 +462,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 self._complete_state(p, group)
             states.append(state)
         counts = self._counts(hyper)
-        plan = self._engines.plans[index] = Plan(params, states, structure, counts)
+        plan = self._engines.plans[key] = Plan(params, states, structure, counts)
         pipeline = self._pipeline(hyper)
         members: dict[Any, list[int]] = {}
-        for position, key in enumerate(plan.keys()):
-            members.setdefault(key, []).append(position)
+        for position, batch_key in enumerate(plan.keys()):
+            members.setdefault(batch_key, []).append(position)
         plan.members = list(members.values())
-        plan.first = sum(len(earlier["params"]) for earlier in self.param_groups[:index])
+        plan.first = self._position(params[0])
         plan.batches = [
             Batch(
                 pipeline=pipeline,

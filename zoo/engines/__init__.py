@@ -59,7 +59,7 @@ class EngineSet:
 
     def __init__(self) -> None:
         self._made: dict[str, Engine] = {}
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[Any, Plan] = {}
 
     def choose(self, group: Mapping[str, Any], batch: Batch) -> Engine:
         """The engine for this batch under its group's options."""
