@@ -16,6 +16,7 @@ from ..granularity import Granularity
 from .base import Batch, Engine, Item, Totals
 from .blocked import BlockedEngine
 from .compiled import CompiledEngine
+from .foreach import ForeachEngine
 from .fused import FusedEngine, has_fused_kernel
 from .loop import LoopEngine
 
@@ -28,6 +29,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "loop": LoopEngine,
     "blocked": BlockedEngine,
     "compiled": CompiledEngine,
+    "foreach": ForeachEngine,
     "fused": FusedEngine,
 }
 _default: list[EngineName] = []

@@ -1,17 +1,12 @@
-"""Many tensors under the name of one: a rule written for one tensor runs over a whole list of them.
+"""Many tensors that a rule written for one tensor can be given: every operation runs on each of them.
 
-A :class:`TensorList` is a tensor by type and holds tensors by content. torch hands every function that meets one to
-``__torch_function__``, which has two ways to answer: one ``torch._foreach_*`` call for the whole list where torch has
-it for such operands, else the same function once a tensor. Both give what a loop over the tensors would give.
+Where torch has a ``_foreach_`` kernel for an operation, one call serves the whole list; elsewhere the operation
+runs tensor by tensor. Both give what a loop over the tensors would give.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -19,195 +14,157 @@ from torch import Tensor
 
 __all__ = ["TensorList"]
 
-Args = tuple[Any, ...]
-Kwargs = Mapping[str, Any]
+_UNARY = ("abs", "neg", "sqrt", "sign", "exp", "log", "floor", "ceil", "round", "reciprocal", "tanh", "sigmoid", "erf")
+_BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")
+_TERNARY = ("addcmul", "addcdiv", "lerp")
 
 
-class TensorList(Tensor):
-    """Tensors that take part in every operation side by side, and come out as a list again.
+def _kernels() -> dict[str, Callable[..., Any]]:
+    """Operation name → foreach kernel, for those that this torch has; in-place ones end in ``_``."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in (*_UNARY, *_BINARY, *_TERNARY, "copy", "zero"):
+        for spelled in (name, f"{name}_"):
+            kernel = getattr(torch, f"_foreach_{spelled}", None)
+            if kernel is not None:
+                found[spelled] = kernel
+    return found
 
-    Operands may be further lists of the same length, numbers, or plain tensors that all share (0-dim or broadcast).
-    In-place operations change the tensors held and return the list itself. Reductions and comparisons give a list
-    of their results; a function that returns several tensors gives a tuple of lists. What is no tensor (``shape``,
-    ``dtype``, ``ndim``, …) is returned once if it is equal for all.
 
-    On the CPU results are bit for bit those of a loop. On accelerators the ``_foreach`` kernels may round reductions,
-    quotients and powers in another order, as they do in torch's own optimizers.
+_KERNELS = _kernels()
+_SYNONYMS = {"negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div"}
+_OPERATORS = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
+    "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__pow__": "pow",
+    "__neg__": "neg", "__abs__": "abs",
+}  # fmt: skip
+_MAPPED_OPERATORS = (
+    "__rsub__", "__rtruediv__", "__rpow__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__or__", "__xor__",
+    "__invert__", "__matmul__", "__rmatmul__", "__getitem__", "__mod__", "__floordiv__",
+)  # fmt: skip
+
+
+class TensorList:
+    """A list of tensors with a tensor's operators, methods and functions.
 
     Args:
-        tensors: the tensors, one or more; they are held, not copied.
+        tensors: at least one; reductions of a list give a list of 0-dim tensors, which multiply a list each its own.
 
-    Raises:
-        ValueError: without tensors; for an operation on lists of different lengths; for an attribute that differs.
-        TypeError: for what needs the one value or the elements of a tensor (``bool``, ``float``, iteration), and
-            for an operation that would change one plain tensor by all of the list.
+    Attributes such as ``shape`` or ``ndim`` are those that all tensors share; where they differ, asking is an error.
     """
 
-    tensors: tuple[Tensor, ...]
-    """The tensors themselves: the way out."""
+    __hash__ = None  # type: ignore[assignment]
 
-    @staticmethod
-    def __new__(cls: type[TensorList], tensors: Sequence[Tensor]) -> TensorList:
-        items = tuple(tensors) if not isinstance(tensors, Tensor) else ()
-        if not items:
-            got = "one tensor, not a sequence of them" if isinstance(tensors, Tensor) else "no tensors"
-            raise ValueError(f"TensorList: got {got}; give a list or tuple of at least one tensor")
-        for index, item in enumerate(items):
-            if not isinstance(item, Tensor) or isinstance(item, TensorList):
-                raise TypeError(f"TensorList: item {index} is a {type(item).__name__}; every item must be a tensor")
-        return _listed(items)
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = list(tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a TensorList stands for one tensor and can't be iterated; its tensors are in .tensors")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("the truth of a TensorList is not one value; use torch.where instead of a branch")
+
+    def __repr__(self) -> str:
+        return f"TensorList({self.tensors!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        attribute = getattr(torch.Tensor, name)
+        if callable(attribute):
+            return lambda *args, **kwargs: _call(name, attribute, (self, *args), kwargs)
+        return _joined([getattr(tensor, name) for tensor in self.tensors], f"attribute {name!r}")
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable[..., Any], types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+        cls, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
-        whole = _WHOLE.get(func)
-        result = NotImplemented if whole is None else whole(args, kwargs)
-        return _one_by_one(func, args, kwargs) if result is NotImplemented else result
-
-    @classmethod
-    def __torch_dispatch__(
-        cls, func: Any, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
-    ) -> NoReturn:
-        raise TypeError(f"TensorList: {func} was called past __torch_function__, where a list has no data of its own")
-
-    def __iter__(self) -> NoReturn:
-        _refuse("iteration", (self,), {})
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"TensorList({', '.join(f'{t.dtype}{list(t.shape)}' for t in self.tensors)})"
-
-    def __format__(self, format_spec: str) -> str:
-        return format(repr(self), format_spec)
+        return _call(getattr(func, "__name__", ""), func, args, kwargs or {})
 
 
-def _listed(tensors: tuple[Tensor, ...]) -> TensorList:
-    made: TensorList = Tensor._make_wrapper_subclass(TensorList, (0,))  # type: ignore[attr-defined]
-    made.tensors = tensors
-    return made
+def _call(name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    kernel = _KERNELS.get(_SYNONYMS.get(name, name))
+    if kernel is not None and _fits_kernel(name, args, kwargs):
+        plain = [arg.tensors if isinstance(arg, TensorList) else arg for arg in args]
+        if "value" in kwargs:  # the foreach kernels of addcmul and addcdiv take it by position
+            plain.append(kwargs["value"])
+        result = kernel(*plain, **{k: v for k, v in kwargs.items() if k == "alpha"})
+        return args[0] if name.endswith("_") else TensorList(result)
+    count = max(len(leaf) for leaf in _lists((args, kwargs)))
+    results = [func(*_picked(args, i), **_picked(kwargs, i)) for i in range(count)]
+    if name.endswith("_") and not name.endswith("__") and isinstance(args[0], TensorList):
+        return args[0]
+    return _joined(results, f"{name or func}()")
 
 
-def _name(func: Callable[..., Any]) -> str:
-    of_attribute = func.__name__ in ("__get__", "__set__", "__delete__")
-    return str(func.__self__.__name__ if of_attribute else func.__name__)  # type: ignore[attr-defined]
+def _fits_kernel(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if not isinstance(args[0], TensorList) or set(kwargs) - {"value", "alpha"}:
+        return False
+    if "alpha" in kwargs and not isinstance(args[1], TensorList):
+        return False
+    if any(isinstance(value, (Tensor, TensorList)) for value in kwargs.values()):
+        return False
+    tensors, others = args[0].tensors, args[1:]
+    if name.rstrip("_") in ("maximum", "minimum", *_TERNARY, "copy") and not isinstance(others[0], TensorList):
+        return False
+    for other in others:
+        if isinstance(other, TensorList):
+            # The kernels promote dtypes differently from torch's operators; equal dtypes are safe.
+            if any(a.dtype is not b.dtype for a, b in zip(tensors, other.tensors, strict=True)):
+                return name == "copy_"
+        elif isinstance(other, Tensor) or isinstance(other, bool) or not isinstance(other, (int, float)):
+            return False
+        elif not tensors[0].is_floating_point():
+            return False
+    return len({tensor.dtype for tensor in tensors}) == 1
 
 
-def _refuse(name: str, args: Args, kwargs: Kwargs) -> NoReturn:
-    count = len(next(_lists_in((args, *kwargs.values()))).tensors)
-    raise TypeError(
-        f"TensorList: {name} needs one tensor, this stands for {count}; choose with torch.where instead of a branch, "
-        "or go through .tensors"
-    )
-
-
-# One by one: the same function, once a tensor.
-
-
-def _one_by_one(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    lists = tuple(_lists_in((args, *kwargs.values())))
-    count = _common_length(_name(func), lists)
-    _check_target(_name(func), args, kwargs)
-    if kwargs:
-        by_name = zip(*(_spread(value, count) for value in kwargs.values()), strict=False)
-        named = (dict(zip(kwargs, row, strict=True)) for row in by_name)
-        results = [func(*row, **options) for row, options in zip(_rows(args, count), named, strict=True)]
-    else:
-        results = [func(*row) for row in _rows(args, count)]
-    return _gathered(func, results, lists)
-
-
-def _lists_in(value: Any) -> Iterator[TensorList]:
+def _lists(value: Any) -> Iterator[TensorList]:
     if isinstance(value, TensorList):
         yield value
-    elif type(value) in (tuple, list):
-        for part in value:
-            yield from _lists_in(part)
+    elif isinstance(value, (tuple, list)):
+        for entry in value:
+            yield from _lists(entry)
+    elif isinstance(value, dict):
+        yield from _lists(list(value.values()))
 
 
-def _spread(value: Any, count: int) -> Iterable[Any]:
-    """The value for each tensor in turn; lists inside tuples and lists are taken apart as well."""
+def _picked(value: Any, index: int) -> Any:
+    """The arguments of the call for tensor ``index``."""
     if isinstance(value, TensorList):
-        return value.tensors
-    if type(value) in (tuple, list) and any(_lists_in(value)):
-        return map(type(value), _rows(value, count))
-    return repeat(value, count)
+        return value.tensors[index]
+    if isinstance(value, (tuple, list)):
+        picked = [_picked(entry, index) for entry in value]
+        return type(value)(*picked) if hasattr(value, "_fields") else type(value)(picked)
+    if isinstance(value, dict):
+        return {key: _picked(entry, index) for key, entry in value.items()}
+    return value
 
 
-def _rows(values: Sequence[Any], count: int) -> Iterable[tuple[Any, ...]]:
-    return zip(*(_spread(value, count) for value in values), strict=True) if values else repeat((), count)
-
-
-def _common_length(name: str, lists: Sequence[TensorList]) -> int:
-    counts = {len(x.tensors) for x in lists}
-    if len(counts) > 1:
-        raise ValueError(f"TensorList: {name} of lists of {' and '.join(map(str, sorted(counts)))} tensors; pair equal lengths")
-    return counts.pop()
-
-
-def _check_target(name: str, args: Args, kwargs: Kwargs) -> None:
-    changes_first = name.endswith("_") and not name.endswith("__") or name == "__setitem__"
-    targets = (*(args[:1] if changes_first else ()), kwargs.get("out"))
-    if any(isinstance(target, Tensor) and not isinstance(target, TensorList) for target in targets):
-        raise TypeError(f"TensorList: {name} would write every tensor of a list into one plain tensor; make its target a list")
-
-
-def _gathered(func: Callable[..., Any], results: Sequence[Any], lists: Sequence[TensorList]) -> Any:
-    """One result out of those of each tensor."""
+def _joined(results: list[Any], what: str) -> Any:
+    """The results of the calls as one: tensors as a list, tuples as a tuple of lists, equal values as that value."""
     first = results[0]
-    if all(isinstance(result, Tensor) for result in results):
-        # Functions that return their argument (in place, out=, .to() with nothing to do) return the list itself.
-        for x in lists:
-            if first is x.tensors[0] and all(map(operator.is_, results, x.tensors)):
-                return x
-        return _listed(tuple(results))
-    if isinstance(first, (tuple, list)) and any(isinstance(part, Tensor) for part in first):
-        if len({len(result) for result in results}) == 1:
-            parts = [_gathered(func, part, lists) for part in zip(*results, strict=True)]
-            return getattr(type(first), "_make", type(first))(parts)
-    elif all(type(result) is type(first) and result == first for result in results):
+    if isinstance(first, Tensor):
+        return TensorList(results)
+    if isinstance(first, tuple) and any(isinstance(entry, Tensor) for entry in first):
+        parts = [_joined(list(part), what) for part in zip(*results, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    if all(result == first for result in results[1:]):
         return first
-    shown = sorted({repr(result) if not isinstance(result, (tuple, list)) or isinstance(result, torch.Size) else f"{len(result)} parts" for result in results})
-    raise ValueError(
-        f"TensorList: {_name(func)} is not the same for all tensors ({', '.join(shown[:3])}); compute what depends on "
-        "it in a function that runs once a tensor, or go through .tensors"
-    )
+    raise ValueError(f"{what} differs between the tensors of a TensorList; wrap what depends on it in helpers.per_tensor")
 
 
-# As a whole: one call for the list.
+def _operator(name: str, torch_name: str) -> Callable[..., Any]:
+    def method(self: TensorList, *args: Any) -> Any:
+        return _call(torch_name, getattr(torch.Tensor, torch_name), (self, *args), {})
+
+    method.__name__ = name
+    return method
 
 
-@dataclass(frozen=True)
-class _Foreach:
-    """One ``torch._foreach_*`` function and what its overloads take.
-
-    A signature has a letter an operand: L for a list of tensors, S for a number, T for one 0-dim tensor.
-    """
-
-    run: Callable[..., Any]
-    signatures: Mapping[str, frozenset[str]]
-    """The options of each signature."""
-    in_place: _Foreach | None = None
-    """The variant that writes into the first operand; None where this is it."""
-
-    def __call__(self, args: Args, kwargs: Kwargs) -> Any:
-        if kwargs:
-            if self.in_place and kwargs.get("out") is args[0]:
-                return self.in_place(args, {name: value for name, value in kwargs.items() if name != "out"})
-            if any(isinstance(value, Tensor) for value in kwargs.values()):
-                return NotImplemented
-        lists = [arg for arg in args if isinstance(arg, TensorList)]
-        if not lists or (self.in_place is None and not isinstance(args[0], TensorList)):
-            return NotImplemented
-        kinds = "".join(_kind(arg, lists[0].tensors[0]) for arg in args)
-        if kinds not in self.signatures:
-            kinds = kinds.replace("T", "L")
-        if kinds not in self.signatures or not kwargs.keys() <= self.signatures[kinds]:
-            return NotImplemented
-        count = _common_length(self.run.__name__, lists)
-        operands = [
-            arg.tensors if isinstance(arg, TensorList) else (arg,) * count if kind == "L" else arg
-            for arg, kind in zip(args, kinds, strict=True)
-        ]
-        results = self.run(*operands, **kwargs)
-        return args[0] if self.in_place is None else _listed(tuple(results))
+for _name, _torch_name in _OPERATORS.items():
+    setattr(TensorList, _name, _operator(_name, _torch_name))
+for _name in _MAPPED_OPERATORS:
+    setattr(TensorList, _name, _operator(_name, _name))
