@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from . import checkpoint, engines, helpers
+from .capabilities import Capabilities, capabilities_of
 from .config import OptimizerConfig, validate_options
 from .distributed import gathered, is_distributed, keep_own_part_, local
 from .engines.base import Batch, Item, add_totals
@@ -172,6 +173,23 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     @classmethod
     def _name(cls) -> str:
         return cls.__name__.lower()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this optimizer can do: engines, dtypes, sparse gradients, sharding."""
+        return capabilities_of(type(self))
+
+    def effective_lr(self) -> list[float]:
+        """The learning rate in force, a number a parameter group: what a logger should record.
+
+        Rules that tune or schedule it themselves say what they multiply their direction with; others what the
+        group holds. Reading a tensor waits for its device: not for use inside a training step.
+        """
+        return [float(self.learning_rate(group)) for group in self.param_groups]
+
+    def learning_rate(self, group: Mapping[str, Any]) -> Any:
+        """The learning rate in force for a group; a rule overrides this where it is not the group's ``lr``."""
+        return group["lr"]
 
     @property
     def config(self) -> C:
@@ -611,7 +629,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         checkpoint.load(self, state_dict, hyperparams=hyperparams, strict=strict, assign=assign)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not (k.endswith("_hooks") or k in ("_engines", "_warned_capturable_if_run_uncaptured"))}
+        # A scheduler replaces ``step`` of this very object by a function bound to it: no copy may take that along.
+        left_out = ("_engines", "step", "_warned_capturable_if_run_uncaptured")
+        return {k: v for k, v in self.__dict__.items() if not (k.endswith("_hooks") or k in left_out)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
