@@ -23,9 +23,13 @@ logger = logging.getLogger("zoo")
 
 def with_fresh_state(opt: BaseOptimizer[Any], saved: dict[str, Any]) -> dict[str, Any]:
     """``saved`` with fresh state for the trainable parameters that have none, if any has some; small views copied."""
-    state = saved["state"]
-    for index, value in state.items():
-        state[index] = {name: _compact(tensor) for name, tensor in value.items()}
+    # Rules without state have empty entries while they run; torch's SGD has none either.
+    state = {
+        index: {name: _compact(tensor) for name, tensor in value.items()}
+        for index, value in saved["state"].items()
+        if value
+    }
+    saved["state"] = state
     if not state:
         return saved
     position = 0
@@ -140,7 +144,7 @@ def _report_changes(opt: BaseOptimizer[Any], groups: Sequence[Mapping[str, Any]]
         warnings.warn(
             f"{opt._name()}: the checkpoint's options replace those given here ({'; '.join(changes)}); "
             "load_state_dict(..., hyperparams='keep') keeps yours",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -40,7 +40,8 @@ def flat_item(item: Item) -> tuple[Tensor, Tensor, dict[str, Tensor]] | None:
 
     A gradient in another order than its parameter is copied into the parameter's.
     """
-    p, g = item.param, item.grad
+    # Detached, because a compiled kernel is one for tensors that need gradients and another for those that don't.
+    p, g = item.param.detach(), item.grad
     flat_p = flat_view(p)
     if flat_p is None:
         return None
@@ -102,7 +103,7 @@ def _parts(items: Sequence[Item]) -> list[list[Item]]:
     room = 0
     for item in items:
         size = item.param.numel()
-        if size > room:
+        if size > room or not parts:
             parts.append([])
             room = BUNDLE
         parts[-1].append(item)

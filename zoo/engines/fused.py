@@ -43,7 +43,8 @@ def has_fused_kernel(batch: Batch) -> bool:
 def _fits(item: Item) -> bool:
     p = item.param
     same = all(t.dtype is p.dtype and t.stride() == p.stride() for t in item.state.values())
-    return item.plain and same and item.grad.dtype is p.dtype
+    # The kernels walk memory: a parameter with gaps, such as every second row, is not theirs.
+    return item.plain and same and item.grad.dtype is p.dtype and torch._C._is_non_overlapping_and_dense(p)
 
 
 class FusedEngine:
