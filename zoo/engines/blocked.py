@@ -30,9 +30,8 @@ def flat_view(tensor: Tensor) -> Tensor | None:
     """A 1-D view over a dense tensor's memory, in memory order; None where the tensor has gaps or overlaps."""
     if tensor.is_contiguous():
         return tensor.view(-1)
-    if torch._C._is_non_overlapping_and_dense(tensor):
-        return tensor.as_strided((tensor.numel(),), (1,))
-    return None
+    in_order = tensor.permute(sorted(range(tensor.ndim), key=tensor.stride, reverse=True))
+    return in_order.view(-1) if in_order.is_contiguous() else None
 
 
 def flat_item(item: Item) -> tuple[Tensor, Tensor, dict[str, Tensor]] | None:

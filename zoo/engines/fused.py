@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..pipeline import Scalars, Slots
 from .base import Batch, Engine, Item, Totals
-from .blocked import BlockedEngine, flat_item
+from .blocked import BlockedEngine, flat_item, flat_view
 
 __all__ = ["FusedAdagrad", "FusedAdam", "FusedEngine", "FusedKernel", "FusedSGD", "has_fused_kernel"]
 
@@ -44,7 +44,7 @@ def _fits(item: Item) -> bool:
     p = item.param
     same = all(t.dtype is p.dtype and t.stride() == p.stride() for t in item.state.values())
     # The kernels walk memory: a parameter with gaps, such as every second row, is not theirs.
-    return item.plain and same and item.grad.dtype is p.dtype and torch._C._is_non_overlapping_and_dense(p)
+    return item.plain and same and item.grad.dtype is p.dtype and flat_view(p) is not None
 
 
 class FusedEngine:
