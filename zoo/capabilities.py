@@ -24,6 +24,7 @@ class Capabilities:
         sparse: sparse gradients are taken as they are (any rule takes them with ``densify=True``).
         closure: ``step`` needs a closure.
         create_graph: backward must be called with ``create_graph=True``.
+        capturable: ``capturable=True`` keeps the step free of reads, so that it can be captured in a CUDA graph.
         differentiable: autograd can flow through the step.
         gradient_release: :func:`zoo.release_gradients` can step parameters inside backward.
         sharded: how parameters sharded by FSDP2 are stepped: on the local shard, or gathered.
@@ -35,6 +36,7 @@ class Capabilities:
     sparse: bool
     closure: bool
     create_graph: bool
+    capturable: bool
     differentiable: bool
     gradient_release: bool
     sharded: Literal["local", "gathered"]
@@ -53,6 +55,7 @@ def capabilities_of(cls: type[BaseOptimizer[Any]]) -> Capabilities:
         sparse=cls.supports_sparse,
         closure=cls.needs_closure,
         create_graph=cls.needs_create_graph,
+        capturable=cls.supports_capturable and not special,
         differentiable=not special and not needs_all,
         gradient_release=not special and not needs_all,
         sharded="local" if elementwise else "gathered",

@@ -41,6 +41,10 @@ GROUP_TAGS = frozenset(
     {"params", "param_names", "name", "optimizer", "initial_lr", "lr_scale", "lr_mult", "layer_id", "layer_name", "tags"}
 )
 """Keys of a parameter group that are no options and pass unchecked; ``tags`` holds whatever the caller likes."""
+_CORE_OPTIONS = frozenset(OptimizerConfig.model_fields) - {
+    "lr", "weight_decay", "decay_mode", "maximize", "agc", "clip_norm", "clip_value", "rms_clip", "seed"
+}  # fmt: skip
+"""Options that concern the core alone: no rule and no kernel sees them, so none is compiled anew for one."""
 _STATE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -53,6 +57,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     * ``counts_steps``: whether the state holds torch's ``step``; false for rules whose numbers do not depend on it.
     * ``supports_sparse``: whether ``update`` takes sparse gradients.
     * ``fused_kernel``: torch's own kernel for exactly this rule, if there is one.
+    * ``supports_capturable``: whether a step with ``capturable=True`` reads no tensor's value.
+    * ``needs_closure``, ``needs_create_graph``: what the training loop must give.
     * ``supports_complex``: whether complex parameters are seen as their real view; default: elementwise rules.
 
     Args:
@@ -70,6 +76,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     counts_steps: ClassVar[bool] = True
     supports_sparse: ClassVar[bool] = False
     supports_complex: ClassVar[bool] = True
+    supports_capturable: ClassVar[bool] = True
     needs_closure: ClassVar[bool] = False
     needs_create_graph: ClassVar[bool] = False
     fused_kernel: ClassVar[FusedKernel | None] = None
@@ -214,11 +221,10 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         config = validate_options(
             self.Config, self._name(), {**self._default_options(), **given}, loc=("param_groups", index)
         )
-        group.update({name: getattr(config, name) for name in given})
+        group.update({name: _own(getattr(config, name)) for name in given})
         group.setdefault("optimizer", self._name())
         for name, default in self._default_options().items():
-            # Each group owns its tensor hyperparameters: a scheduler that fills one must not fill the others.
-            group.setdefault(name, default.clone() if isinstance(default, Tensor) else default)
+            group.setdefault(name, _own(default))
         self._check_flags(group)
         self._check_params(group)
         super().add_param_group(group)
@@ -237,6 +243,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 raise RuntimeError(f"{self._name()}: `fused` does not support `differentiable`; drop one of them")
             if engine not in ("auto", "loop"):
                 raise ValueError(f"{self._name()}: engine {engine!r} is not differentiable; use 'loop' or 'auto'")
+        if options["capturable"] and options["low_precision"] == "stochastic":
+            raise ValueError(f"{self._name()}: stochastic rounding draws from the host and can't be captured; use 'kahan'")
         if isinstance(options["lr"], Tensor) and foreach and not options["capturable"]:
             raise ValueError(f"{self._name()}: lr as a Tensor is not supported for capturable=False and foreach=True")
 
@@ -557,7 +565,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     def _scalars(self, rule: BaseOptimizer[C], hyper: C, group: Mapping[str, Any], step: Any) -> Scalars:
         values: dict[str, Any] = {name: _number(value) for name, value in vars(hyper).items()}
         object.__setattr__(hyper, "__dict__", values)
-        c = Scalars(**values)
+        c = Scalars(**{name: value for name, value in values.items() if name not in _CORE_OPTIONS})
         for index, beta in enumerate(values.get("betas") or (), start=1):
             setattr(c, f"beta{index}", beta)
         c.decay = self._decay(values, group)
@@ -639,6 +647,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
     def __repr__(self) -> str:
         """The constructor call, with the options that differ from the defaults."""
+        if "defaults" not in self.__dict__:  # the instance without parameters that engines call
+            return f"{type(self).__name__}()"
         options = {k: v for k, v in self.config.changed().items()}
         listed = "".join(f", {name}={value!r}" for name, value in options.items())
         count = sum(len(group["params"]) for group in self.param_groups)
@@ -651,6 +661,11 @@ def _list_of_groups(params: Any) -> Any:
         return params
     entries = list(params)
     return [dict(entry) if isinstance(entry, dict) else entry for entry in entries]
+
+
+def _own(value: Any) -> Any:
+    """Each group owns its tensor hyperparameters: a scheduler that fills one must not fill the others."""
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _keep_own_parts(

@@ -46,7 +46,7 @@ class _Namespace:
 
 
 class Scalars(_Namespace):
-    """The numbers of one step, by name: every option of the config and what the rule's ``scalars`` returned.
+    """The numbers of one step, by name: the rule's options and what its ``scalars`` returned.
 
     Numbers are Python floats in the eager engines and 0-dim tensors in the compiled one and under
     ``capturable``; bools, ints, text and None are the same everywhere, so a rule may branch on them.

@@ -54,7 +54,9 @@ class Plan:
 
     def keys(self) -> list[Key]:
         """The batch that each parameter belongs to. Reads the counters: on an accelerator this syncs, once a plan."""
-        steps: list[Any] = self.counters.tolist() if self.counters is not None else [None] * len(self.params)
+        steps: list[Any] = [None] * len(self.params)
+        if self.counters is not None and not self.counters.is_meta:
+            steps = self.counters.tolist()
         return [(step, p.device, p.dtype) for step, p in zip(steps, self.params, strict=True)]
 
     def seal(self) -> None:
