@@ -1,12 +1,17 @@
-"""Many tensors that a rule written for one tensor can be given: every operation runs on each of them.
+"""Many tensors under the name of one: a rule written for one tensor runs over a whole list of them.
 
-Where torch has a ``_foreach_`` kernel for an operation, one call serves the whole list; elsewhere the operation
-runs tensor by tensor. Both give what a loop over the tensors would give.
+A :class:`TensorList` is a tensor by type and holds tensors by content. torch hands every function that meets
+one to ``__torch_function__``, which has two ways to answer: one ``torch._foreach_*`` call for the whole list
+where torch has it for such operands, else the same function once a tensor. Either gives what a loop gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from typing import Any, NoReturn
 
 import torch
@@ -14,157 +19,328 @@ from torch import Tensor
 
 __all__ = ["TensorList"]
 
-_UNARY = ("abs", "neg", "sqrt", "sign", "exp", "log", "floor", "ceil", "round", "reciprocal", "tanh", "sigmoid", "erf")
-_BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")
-_TERNARY = ("addcmul", "addcdiv", "lerp")
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = Mapping[str, Any]
 
 
-def _kernels() -> dict[str, Callable[..., Any]]:
-    """Operation name → foreach kernel, for those that this torch has; in-place ones end in ``_``."""
-    found: dict[str, Callable[..., Any]] = {}
-    for name in (*_UNARY, *_BINARY, *_TERNARY, "copy", "zero"):
-        for spelled in (name, f"{name}_"):
-            kernel = getattr(torch, f"_foreach_{spelled}", None)
-            if kernel is not None:
-                found[spelled] = kernel
-    return found
+class TensorList(Tensor):
+    """Tensors that take part in every operation side by side, and come out as a list again.
 
+    Operands may be further lists of the same length, numbers, or plain tensors that all share (0-dim or
+    broadcast). In-place operations change the tensors held and return the list itself. Reductions and
+    comparisons give a list of their results; a function that returns several tensors gives a tuple of lists.
+    What is no tensor (``shape``, ``dtype``, ``ndim``, …) is returned once if it is equal for all.
 
-_KERNELS = _kernels()
-_SYNONYMS = {"negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div"}
-_OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
-    "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__pow__": "pow",
-    "__neg__": "neg", "__abs__": "abs",
-}  # fmt: skip
-_MAPPED_OPERATORS = (
-    "__rsub__", "__rtruediv__", "__rpow__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__or__", "__xor__",
-    "__invert__", "__matmul__", "__rmatmul__", "__getitem__", "__mod__", "__floordiv__",
-)  # fmt: skip
-
-
-class TensorList:
-    """A list of tensors with a tensor's operators, methods and functions.
+    On the CPU results are bit for bit those of a loop. On accelerators ``_foreach`` kernels may round norms,
+    quotients and powers differently, as they do in torch's own optimizers. Where autograd records, every
+    operation is a loop.
 
     Args:
-        tensors: at least one; reductions of a list give a list of 0-dim tensors, which multiply a list each its own.
+        tensors: the tensors, one or more, each once; they are held, not copied.
 
-    Attributes such as ``shape`` or ``ndim`` are those that all tensors share; where they differ, asking is an error.
+    Raises:
+        ValueError: without tensors; for an operation on lists of different lengths; for an attribute or a
+            number of results that differs.
+        TypeError: for what needs the value or the elements of one tensor (``bool``, ``float``, iteration);
+            for an operation that would write all of the list into one plain tensor.
     """
 
-    __hash__ = None  # type: ignore[assignment]
+    tensors: tuple[Tensor, ...]
+    """The tensors themselves: the way out."""
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self.tensors = list(tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError("a TensorList stands for one tensor and can't be iterated; its tensors are in .tensors")
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError("the truth of a TensorList is not one value; use torch.where instead of a branch")
-
-    def __repr__(self) -> str:
-        return f"TensorList({self.tensors!r})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        attribute = getattr(torch.Tensor, name)
-        if callable(attribute):
-            return lambda *args, **kwargs: _call(name, attribute, (self, *args), kwargs)
-        return _joined([getattr(tensor, name) for tensor in self.tensors], f"attribute {name!r}")
+    @staticmethod
+    def __new__(cls: type[TensorList], tensors: Sequence[Tensor]) -> TensorList:
+        if isinstance(tensors, Tensor):
+            raise TypeError("TensorList: got one tensor; give a list or tuple of tensors")
+        items = tuple(tensors)
+        if not items:
+            raise ValueError("TensorList: got no tensors; a list holds at least one")
+        for index, item in enumerate(items):
+            if not isinstance(item, Tensor) or isinstance(item, TensorList):
+                raise TypeError(f"TensorList: item {index} is a {type(item).__name__}, not a tensor")
+        return _listed(items)
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+        cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
-        return _call(getattr(func, "__name__", ""), func, args, kwargs or {})
+        kwargs = kwargs or {}
+        whole = _WHOLE.get(func) if args else None
+        result = NotImplemented if whole is None else whole(args, kwargs)
+        return _one_by_one(func, args, kwargs) if result is NotImplemented else result
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+    ) -> NoReturn:
+        raise TypeError(f"TensorList: {func} got here past __torch_function__; a list has no data of its own")
+
+    def __iter__(self) -> NoReturn:
+        _refuse("iteration", (self,), {})
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"TensorList({', '.join(f'{t.dtype}{list(t.shape)}' for t in self.tensors)})"
+
+    def __format__(self, format_spec: str) -> str:
+        return format(repr(self), format_spec)
 
 
-def _call(name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    kernel = _KERNELS.get(_SYNONYMS.get(name, name))
-    if kernel is not None and _fits_kernel(name, args, kwargs):
-        plain = [arg.tensors if isinstance(arg, TensorList) else arg for arg in args]
-        if "value" in kwargs:  # the foreach kernels of addcmul and addcdiv take it by position
-            plain.append(kwargs["value"])
-        result = kernel(*plain, **{k: v for k, v in kwargs.items() if k == "alpha"})
-        return args[0] if name.endswith("_") else TensorList(result)
-    count = max(len(leaf) for leaf in _lists((args, kwargs)))
-    results = [func(*_picked(args, i), **_picked(kwargs, i)) for i in range(count)]
-    if name.endswith("_") and not name.endswith("__") and isinstance(args[0], TensorList):
-        return args[0]
-    return _joined(results, f"{name or func}()")
+def _listed(tensors: Iterable[Tensor]) -> TensorList:
+    made: TensorList = Tensor._make_wrapper_subclass(TensorList, (0,))
+    made.tensors = tuple(tensors)
+    return made
 
 
-def _fits_kernel(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    if not isinstance(args[0], TensorList) or set(kwargs) - {"value", "alpha"}:
-        return False
-    if "alpha" in kwargs and not isinstance(args[1], TensorList):
-        return False
-    if any(isinstance(value, (Tensor, TensorList)) for value in kwargs.values()):
-        return False
-    tensors, others = args[0].tensors, args[1:]
-    if name.rstrip("_") in ("maximum", "minimum", *_TERNARY, "copy") and not isinstance(others[0], TensorList):
-        return False
-    for other in others:
-        if isinstance(other, TensorList):
-            # The kernels promote dtypes differently from torch's operators; equal dtypes are safe.
-            if any(a.dtype is not b.dtype for a, b in zip(tensors, other.tensors, strict=True)):
-                return name == "copy_"
-        elif isinstance(other, Tensor) or isinstance(other, bool) or not isinstance(other, (int, float)):
-            return False
-        elif not tensors[0].is_floating_point():
-            return False
-    return len({tensor.dtype for tensor in tensors}) == 1
+# One by one: the same function, once a tensor.
 
 
-def _lists(value: Any) -> Iterator[TensorList]:
+def _one_by_one(func: Function, args: Args, kwargs: Kwargs) -> Any:
+    # An attribute arrives as the __get__ of its descriptor.
+    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__  # type: ignore[attr-defined]
+    values = (*args, *kwargs.values())
+    lists = tuple(_lists_in(values))
+    count = _common_length(name, lists)
+    in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
+    target = args[0] if in_place and args else kwargs.get("out")
+    if isinstance(target, Tensor) and not isinstance(target, TensorList):
+        raise TypeError(f"TensorList: {name} would write {count} tensors into a plain one; write to a list")
+
+    def once(*row: Any) -> Any:
+        return func(*row[: len(args)], **dict(zip(kwargs, row[len(args) :], strict=True)))
+
+    columns = (_column(value, count) for value in values)
+    return _gathered(name, list(map(once if kwargs else func, *columns)), lists)
+
+
+def _lists_in(values: Iterable[Any]) -> Iterator[TensorList]:
+    for value in values:
+        if isinstance(value, TensorList):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _lists_in(value)
+
+
+def _common_length(name: str, lists: Sequence[TensorList]) -> int:
+    counts = {len(x.tensors) for x in lists}
+    if len(counts) > 1:
+        raise ValueError(f"TensorList: {name} of lists of {' and '.join(map(str, sorted(counts)))} tensors")
+    return counts.pop()
+
+
+def _column(value: Any, count: int) -> Iterable[Any]:
+    """The value for each tensor in turn; a tuple or Python list that holds lists is taken apart."""
     if isinstance(value, TensorList):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for entry in value:
-            yield from _lists(entry)
-    elif isinstance(value, dict):
-        yield from _lists(list(value.values()))
+        return value.tensors
+    if type(value) in (tuple, list) and any(True for _ in _lists_in(value)):
+        return map(type(value), zip(*(_column(part, count) for part in value), strict=True))
+    return repeat(value, count)
 
 
-def _picked(value: Any, index: int) -> Any:
-    """The arguments of the call for tensor ``index``."""
-    if isinstance(value, TensorList):
-        return value.tensors[index]
-    if isinstance(value, (tuple, list)):
-        picked = [_picked(entry, index) for entry in value]
-        return type(value)(*picked) if hasattr(value, "_fields") else type(value)(picked)
-    if isinstance(value, dict):
-        return {key: _picked(entry, index) for key, entry in value.items()}
-    return value
-
-
-def _joined(results: list[Any], what: str) -> Any:
-    """The results of the calls as one: tensors as a list, tuples as a tuple of lists, equal values as that value."""
+def _gathered(name: str, results: Sequence[Any], lists: Sequence[TensorList]) -> Any:
+    """One result out of one for each tensor."""
     first = results[0]
-    if isinstance(first, Tensor):
-        return TensorList(results)
-    if isinstance(first, tuple) and any(isinstance(entry, Tensor) for entry in first):
-        parts = [_joined(list(part), what) for part in zip(*results, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
-    if all(result == first for result in results[1:]):
+    if all(isinstance(result, Tensor) for result in results):
+        # A function that returns its argument (in place, out=, .to() with nothing to do) returns the list.
+        for x in lists:
+            if first is x.tensors[0] and all(map(operator.is_, results, x.tensors)):
+                return x
+        return _listed(results)
+    if isinstance(first, (tuple, list)) and any(isinstance(part, Tensor) for part in first):
+        if len({len(result) for result in results}) == 1:
+            parts = [_gathered(name, column, lists) for column in zip(*results, strict=True)]
+            return getattr(type(first), "_make", type(first))(parts)
+        results = [f"{len(result)} tensors" for result in results]
+    elif all(type(result) is type(first) and result == first for result in results):
         return first
-    raise ValueError(f"{what} differs between the tensors of a TensorList; wrap what depends on it in helpers.per_tensor")
+    found = ", ".join(sorted(set(map(str, results)))[:3])
+    raise ValueError(
+        f"TensorList: {name} is not the same for all tensors: {found}; "
+        "compute what depends on it in a function that runs once a tensor, or go through .tensors"
+    )
 
 
-def _operator(name: str, torch_name: str) -> Callable[..., Any]:
-    def method(self: TensorList, *args: Any) -> Any:
-        return _call(torch_name, getattr(torch.Tensor, torch_name), (self, *args), {})
+def _refuse(name: str, args: Args, kwargs: Kwargs) -> NoReturn:
+    raise TypeError(
+        f"TensorList: {name} needs one tensor, and this stands for {len(args[0].tensors)}; "
+        "choose by torch.where instead of a branch, or go through .tensors"
+    )
 
-    method.__name__ = name
-    return method
+
+# As a whole: one call for the list.
 
 
-for _name, _torch_name in _OPERATORS.items():
-    setattr(TensorList, _name, _operator(_name, _torch_name))
-for _name in _MAPPED_OPERATORS:
-    setattr(TensorList, _name, _operator(_name, _name))
+@dataclass(frozen=True)
+class _Foreach:
+    """A ``torch._foreach_*`` function and what it takes.
+
+    A signature is a letter an operand: L for a list of tensors, S for a number, T for one 0-dim tensor.
+    """
+
+    name: str
+    run: Function
+    signatures: Mapping[str, frozenset[str]]
+    """The keywords that go with each signature."""
+
+    def __call__(self, args: Args, kwargs: Kwargs) -> Any:
+        lists = [arg for arg in args if isinstance(arg, TensorList)]
+        in_place = self.name.endswith("_")
+        # Where autograd records, the loop does: not every foreach function has a derivative.
+        if torch.is_grad_enabled() or not lists or (in_place and lists[0] is not args[0]):
+            return NotImplemented
+        if kwargs.get("out") is args[0] and self.name + "_" in _FOREACH:
+            return _FOREACH[self.name + "_"](args, {k: v for k, v in kwargs.items() if k != "out"})
+        kinds = "".join(_kind(arg, lists[0].tensors[0]) for arg in args)
+        if kinds == "TL" and self.name in ("add", "mul") and not kwargs:
+            args, kinds = args[::-1], "LT"
+        if kinds not in self.signatures:
+            kinds = kinds.replace("T", "L")
+        known = self.signatures.get(kinds)
+        if known is None or any(k not in known or isinstance(v, Tensor) for k, v in kwargs.items()):
+            return NotImplemented
+        count = _common_length(self.name, lists)
+        operands = (
+            arg.tensors if isinstance(arg, TensorList) else (arg,) * count if kind == "L" else arg
+            for arg, kind in zip(args, kinds, strict=True)
+        )
+        results = self.run(*operands, **kwargs)
+        return args[0] if in_place else _listed(results)
+
+
+def _kind(arg: Any, like: Tensor) -> str:
+    if isinstance(arg, TensorList):
+        return "L"
+    if isinstance(arg, Tensor):
+        # As one 0-dim tensor it is taken for a number: the result has the same dtype only if both have.
+        return "T" if arg.ndim == 0 and arg.dtype == like.dtype and arg.device == like.device else "L"
+    return "S" if _is_number(arg) else "?"
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+
+def _foreach(name: str) -> _Foreach:
+    """The foreach function of this name, with the signatures that its schemas list."""
+    letters = {"List[Tensor]": "L", "number": "S", "Tensor": "T"}
+    signatures: dict[str, frozenset[str]] = {}
+    overloads = getattr(torch.ops.aten, f"_foreach_{name}")
+    for overload in overloads.overloads():
+        arguments = getattr(overloads, overload)._schema.arguments
+        keywords = [a for a in arguments if a.kwarg_only or a.has_default_value()]
+        operands = [letters.get(str(a.type), "?") for a in arguments if a not in keywords]
+        if "?" not in operands and not any(a.is_out for a in arguments):
+            signatures["".join(operands)] = frozenset(a.name for a in keywords)
+    if name.startswith(("maximum", "minimum")):
+        signatures.pop("LS", None)  # torch.maximum itself takes no number
+    return _Foreach(name, getattr(torch, f"_foreach_{name}"), signatures)
+
+
+# Functions that are a foreach function under a condition or another name, or two of them in a row.
+
+
+def _dtypes(x: Any) -> set[torch.dtype]:
+    return {t.dtype for t in x.tensors} if isinstance(x, TensorList) else set()
+
+
+def _is_floating(x: Any) -> bool:
+    return isinstance(x, TensorList) and all(dtype.is_floating_point for dtype in _dtypes(x))
+
+
+def _copy_(args: Args, kwargs: Kwargs) -> Any:
+    # Some versions of torch write a list of mixed dtypes as if all had the first one's.
+    return _FOREACH["copy_"](args, kwargs) if len(_dtypes(args[0])) == 1 else NotImplemented
+
+
+def _mul_(args: Args, kwargs: Kwargs) -> Any:
+    # On the CPU the foreach kernel rounds the number to half precision first; mul_ does not.
+    half = _is_number(args[-1]) and not _dtypes(args[0]).isdisjoint((torch.bfloat16, torch.float16))
+    return NotImplemented if half and args[0].tensors[0].is_cpu else _FOREACH["mul_"](args, kwargs)
+
+
+def _to(args: Args, kwargs: Kwargs) -> Any:
+    x, *to = args
+    dtypes = _dtypes(x)
+    convert = not kwargs and len(to) == 1 and isinstance(to[0], torch.dtype) and to[0] not in dtypes
+    if not convert or not dtypes or any(dtype.is_complex for dtype in dtypes):
+        return NotImplemented
+    return _listed(torch.empty_like(t, dtype=to[0]) for t in x.tensors).copy_(x)
+
+
+def _norm(args: Args, kwargs: Kwargs) -> Any:
+    # torch.norm calls the order p, torch.linalg.vector_norm calls it ord; both list every default.
+    given = {k: v for k, v in kwargs.items() if v is not _NORM_DEFAULTS.get(k, ...)}
+    order = given.pop("p" if "p" in given else "ord", 2)
+    order = 2 if order == "fro" else order
+    return NotImplemented if given or not _is_number(order) else _FOREACH["norm"](args, {"ord": order})
+
+
+_NORM_DEFAULTS = {"dim": None, "keepdim": False, "dtype": None, "out": None}
+
+
+def _square(args: Args, kwargs: Kwargs, suffix: str = "") -> Any:
+    return _FOREACH["mul" + suffix](args * 2, kwargs) if _is_floating(args[0]) else NotImplemented
+
+
+def _pow(args: Args, kwargs: Kwargs, suffix: str = "") -> Any:
+    # torch.pow multiplies where the exponent is 2; the foreach kernels of some devices do not.
+    if _is_number(args[-1]) and args[-1] == 2 and _is_floating(args[0]):
+        return _FOREACH["mul" + suffix](args[:1] * 2, kwargs)
+    return _FOREACH["pow" + suffix](args, kwargs)
+
+
+def _rpow(args: Args, kwargs: Kwargs) -> Any:
+    return torch.pow(args[1], args[0])
+
+
+def _rsub(args: Args, kwargs: Kwargs) -> Any:
+    # y - x as (-x) + y: the same number, unless -x leaves the range of an integer dtype.
+    same = not kwargs and _is_floating(args[0]) and _is_number(args[-1])
+    return args[0].neg().add_(args[-1]) if same else NotImplemented
+
+
+def _rdiv(args: Args, kwargs: Kwargs) -> Any:
+    return args[0].reciprocal() * args[1]
+
+
+def _clamp(args: Args, kwargs: Kwargs, suffix: str = "") -> Any:
+    given = {**dict(zip(("input", "min", "max"), args, strict=False)), **kwargs}
+    x = given.pop("input")
+    bounds = {side: given.pop(side) for side in ("min", "max") if given.get(side) is not None}
+    split = len(bounds) == 1 or (bounds and all(map(_is_number, bounds.values())))
+    if not split or any(value is not None for value in given.values()):
+        return NotImplemented
+    for side, bound in bounds.items():
+        x = getattr(x, f"clamp_{side}{suffix}")(bound)
+    return x
+
+
+_FOREACH = {key[9:]: _foreach(key[9:]) for key in dir(torch) if key.startswith("_foreach_")}
+_NEEDS_ONE = ["__bool__", "__int__", "__float__", "__complex__", "__index__", "__reduce_ex__"]
+_BY_NAME: dict[str, Function] = {
+    **_FOREACH,
+    "copy_": _copy_,
+    "mul_": _mul_,
+    "to": _to,
+    "norm": _norm,
+    "square": _square,
+    "square_": partial(_square, suffix="_"),
+    "pow": _pow,
+    "pow_": partial(_pow, suffix="_"),
+    "__pow__": _pow,
+    "__ipow__": partial(_pow, suffix="_"),
+    "__rpow__": _rpow,
+    "rsub": _rsub,
+    "__rsub__": _rsub,
+    "__rdiv__": _rdiv,
+    "clamp": _clamp,
+    "clamp_": partial(_clamp, suffix="_"),
+    **{name: partial(_refuse, name) for name in (*_NEEDS_ONE, "item", "tolist", "numpy")},
+}
+_WHOLE: dict[Function, Function] = {torch.linalg.vector_norm: _norm} | {
+    getattr(home, name): answer
+    for home in (torch, Tensor)
+    for name, answer in _BY_NAME.items()
+    if hasattr(home, name)
+}
+"""What answers for the whole list, by the function of torch that was called."""
