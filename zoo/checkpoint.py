@@ -46,9 +46,9 @@ def with_fresh_state(opt: BaseOptimizer[Any], saved: dict[str, Any]) -> dict[str
 
 def _compact(value: Any) -> Any:
     """A view into a larger buffer as a tensor of its own, so that saving it does not save the buffer."""
-    if isinstance(value, Tensor) and value.layout is torch.strided and type(value) is Tensor:
-        if value.untyped_storage().nbytes() > value.numel() * value.element_size():
-            return value.clone()
+    plain = type(value) is Tensor and value.layout is torch.strided
+    if plain and value.untyped_storage().nbytes() > value.numel() * value.element_size():
+        return value.clone()
     return value
 
 
@@ -66,9 +66,8 @@ def load(
     saved_groups = state_dict["param_groups"]
     _check_sizes(opt, saved_groups)
     _check_owner(opt, saved_groups, strict)
-    groups = [
-        _merged_group(opt, group, saved, hyperparams) for group, saved in zip(opt.param_groups, saved_groups, strict=True)
-    ]
+    pairs = zip(opt.param_groups, saved_groups, strict=True)
+    groups = [_merged_group(opt, group, saved, hyperparams) for group, saved in pairs]
     matches = _match(opt, saved_groups, strict)
     state: dict[Tensor, dict[str, Any]] = {}
     for key, value in state_dict["state"].items():
@@ -122,13 +121,17 @@ def _merged_group(
     for key, value in saved.items():
         if key in ("params", "optimizer") or (key == "param_names" and "param_names" in group):
             continue
-        if key in fields:
-            if hyperparams == "keep":
-                continue
-            if isinstance(value, list) and isinstance(group[key], tuple):
-                value = tuple(value)
-        merged[key] = value.detach().clone() if isinstance(value, Tensor) else deepcopy(value)
+        if key in fields and hyperparams == "keep":
+            continue
+        merged[key] = _own_value(value, group.get(key))
     return merged
+
+
+def _own_value(value: Any, present: Any) -> Any:
+    """A copy of a saved value; a list where a tuple stands becomes one."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return tuple(value) if isinstance(value, list) and isinstance(present, tuple) else deepcopy(value)
 
 
 def _report_changes(opt: BaseOptimizer[Any], groups: Sequence[Mapping[str, Any]]) -> None:
@@ -195,7 +198,7 @@ def _adapted_state(
                 f"{opt._name()}: state {sorted(foreign)} of parameter {label} belongs to another optimizer; "
                 f"expected {sorted(expected)}"
             )
-        logger.warning("%s: dropped state %s of parameter %s, which it does not use", opt._name(), sorted(foreign), label)
+        logger.warning("%s: dropped unused state %s of parameter %s", opt._name(), sorted(foreign), label)
     fresh: dict[str, Tensor] | None = None
     adapted: dict[str, Any] = {}
     for name, like in expected.items():
@@ -205,7 +208,15 @@ def _adapted_state(
         elif name == "step":
             adapted[name] = _step_tensor(given[name], p, group)
         else:
-            adapted[name] = _adapted_tensor(opt, p, label, name, given[name], like, group, assign)
+            value = given[name] if isinstance(given[name], Tensor) else torch.as_tensor(given[name], dtype=like.dtype)
+            if value.shape != like.shape:
+                raise ValueError(
+                    f"{opt._name()}: state {name!r} of parameter {label} has shape {tuple(value.shape)}, "
+                    f"but the parameter needs {tuple(like.shape)}; nothing was loaded"
+                )
+            # Saved dtypes are kept, whatever the parameter's; only a chosen state_dtype converts.
+            dtype = like.dtype if group["state_dtype"] and like.is_floating_point() else value.dtype
+            adapted[name] = _adapted_tensor(value, p.device, dtype, assign=assign)
     return adapted
 
 
@@ -216,19 +227,7 @@ def _step_tensor(value: Any, p: Tensor, group: Mapping[str, Any]) -> Tensor:
     return torch.tensor(float(value), dtype=torch.float32, device=device)
 
 
-def _adapted_tensor(
-    opt: BaseOptimizer[Any], p: Tensor, label: str, name: str, value: Any, like: Tensor, group: Mapping[str, Any], assign: bool
-) -> Tensor:
-    if not isinstance(value, Tensor):
-        value = torch.as_tensor(value, dtype=like.dtype)
-    if value.shape != like.shape:
-        raise ValueError(
-            f"{opt._name()}: state {name!r} of parameter {label} has shape {tuple(value.shape)}, "
-            f"but the parameter needs {tuple(like.shape)}; nothing was loaded"
-        )
-    # Saved dtypes are kept, whatever the parameter's; only a chosen state_dtype converts.
-    dtype = like.dtype if group["state_dtype"] and like.is_floating_point() else value.dtype
-    device = p.device
+def _adapted_tensor(value: Tensor, device: torch.device, dtype: torch.dtype, *, assign: bool) -> Tensor:
     if assign and value.dtype == dtype and value.device == device:
         return value.detach()
     return value.detach().to(device=device, dtype=dtype, copy=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -77,6 +78,13 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, Iterable) else value
 
 
+def _one_kind(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Floats or tensors, not both."""
+    if len({_is_tensor(value) for value in values}) > 1:
+        raise PydanticCustomError("mixed_kinds", "betas must be either all floats or all tensors")
+    return values
+
+
 _AS_FLOAT = PlainSerializer(float, return_type=float, when_used="json")
 _NUMBER = BeforeValidator(_plain_number)
 
@@ -98,9 +106,9 @@ WeightDecay = Annotated[float, Field(ge=0.0, allow_inf_nan=False), _NUMBER]
 """A finite float ≥ 0."""
 Beta = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False), WrapValidator(_tensor_or_number), _AS_FLOAT]
 """A float in [0, 1) or a one-element tensor."""
-Betas = Annotated[tuple[Beta, Beta], BeforeValidator(_as_tuple)]
+Betas = Annotated[tuple[Beta, Beta], BeforeValidator(_as_tuple), AfterValidator(_one_kind)]
 """Decay rates (β₁, β₂) of the moving averages of the gradient and of its square, each in [0, 1)."""
-Betas3 = Annotated[tuple[Beta, Beta, Beta], BeforeValidator(_as_tuple)]
+Betas3 = Annotated[tuple[Beta, Beta, Beta], BeforeValidator(_as_tuple), AfterValidator(_one_kind)]
 """Three decay rates, each in [0, 1)."""
 
 DecayMode = Literal["l2", "decoupled", "independent"]
@@ -176,24 +184,24 @@ class OptimizerConfig(BaseModel):
     capturable: bool = Field(False, description="Keep the step count on the device so that a step can be captured in a CUDA graph.")
     differentiable: bool = Field(False, description="Let autograd flow through the step (runs the loop engine).")
 
-    @property
-    def beta1(self) -> float:
-        """β₁, the decay rate of the first moving average."""
-        return self._beta(0)
+    if TYPE_CHECKING:
 
-    @property
-    def beta2(self) -> float:
-        """β₂, the decay rate of the second moving average."""
-        return self._beta(1)
+        @property
+        def beta1(self) -> float:
+            """β₁, the first of ``betas``."""
 
-    @property
-    def beta3(self) -> float:
-        """β₃, the third decay rate."""
-        return self._beta(2)
+        @property
+        def beta2(self) -> float:
+            """β₂, the second of ``betas``."""
 
-    def _beta(self, index: int) -> float:
-        betas: Sequence[float] = getattr(self, "betas")  # noqa: B009 - only subclasses have the field
-        return betas[index]
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            # beta1, beta2, … are the entries of ``betas``, unless a rule has an option of that name.
+            betas = self.__dict__.get("betas")
+            if betas is not None and name[:4] == "beta" and name[4:].isdigit() and 0 < int(name[4:]) <= len(betas):
+                return betas[int(name[4:]) - 1]
+            return super().__getattr__(name)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -45,7 +45,11 @@ def params_of(shapes: Iterable[tuple[int, ...]] = SHAPES, dtype: torch.dtype = t
 
 def twin(params: Iterable[Parameter] | Iterable[Tensor]) -> list[Parameter]:
     """Parameters of the same values and strides, and of no common memory; as frozen as the originals."""
-    return [Parameter(p.detach().clone(), requires_grad=p.requires_grad or not isinstance(p, Parameter)) for p in params]
+
+    def trainable(p: Tensor) -> bool:
+        return p.requires_grad or not isinstance(p, Parameter)
+
+    return [Parameter(p.detach().clone(), requires_grad=trainable(p)) for p in params]
 
 
 def make(name: str, params: Any, **cfg: Any) -> Any:

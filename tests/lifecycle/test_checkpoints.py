@@ -189,8 +189,8 @@ def test_state_dict_rolls_back_after_a_copy(name: str) -> None:
 
 
 STEP_FORMS = {
-    "int": lambda step: int(step),
-    "float": lambda step: float(step),
+    "int": int,
+    "float": float,
     "int64": lambda step: step.to(torch.int64),
     "float64": lambda step: step.double(),
     "one_element": lambda step: step.reshape(1).clone(),

@@ -36,12 +36,13 @@ from .common import (
 @pytest.mark.parametrize("key", ["weigth_decay", "Weight_Decay", "weight-decay", "weight decay", "lr_scheduler"])
 @every_optimizer
 def test_an_unknown_option_is_named_with_the_closest(name: str, key: str) -> None:
-    for place in ("constructor", "group"):
-        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is checked below
-            if place == "constructor":
-                make(name, [P(2, 2)], **{key: 0.1})
-            else:
-                make(name, [{"params": [P(2, 2)], key: 0.1}])
+    places: dict[str, tuple[Any, dict[str, Any]]] = {
+        "constructor": ([P(2, 2)], {key: 0.1}),
+        "group": ([{"params": [P(2, 2)], key: 0.1}], {}),
+    }
+    for place, (params, options) in places.items():
+        with pytest.raises(ValueError, match="unknown option") as caught:
+            make(name, params, **options)
         message = str(caught.value)
         assert repr(key) in message
         if key != "lr_scheduler":

@@ -174,7 +174,8 @@ def test_sparse_gradients_are_taken_or_refused_with_one_message(name: str) -> No
     if opt.needs_closure or opt.needs_create_graph:
         assert not cls.supports_sparse
     if not cls.supports_sparse:
-        with pytest.raises(RuntimeError, match=r"does not support sparse gradients \(parameter 'weight'\).*densify=True"):
+        message = r"does not support sparse gradients \(parameter 'weight'\).*densify=True"
+        with pytest.raises(RuntimeError, match=message):
             opt.step()
         assert_same([layer.weight], before)
         assert not opt.state

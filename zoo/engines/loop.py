@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from ..pipeline import State
@@ -35,4 +36,6 @@ class LoopEngine:
         # The rule changes fresh copies, so that no tensor that backward needs is overwritten by a later step.
         s = State(**{name: tensor.clone() for name, tensor in item.state.items()})
         batch.pipeline(item.param, item.param, item.grad, s, batch.scalars)
-        item.home.update(vars(s))
+        item.state.update(vars(s))
+        for name, tensor in vars(s).items():
+            item.home[name] = torch.view_as_complex(tensor) if item.home[name].is_complex() else tensor
