@@ -14,7 +14,7 @@ state creation, checkpoints, copies, the choice of an engine.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
@@ -54,7 +54,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     Class attributes that a rule may set:
 
     * ``rule`` (class keyword): the :class:`Granularity` of the rule.
+    * ``update`` (class keyword): of a global rule, what ``reduce`` and ``update`` themselves look at.
     * ``counts_steps``: whether the state holds torch's ``step``; false for rules whose numbers do not depend on it.
+    * ``sums_per_group``: whether a global rule adds up each group for itself (memory from ``init_group``).
     * ``supports_sparse``: whether ``update`` takes sparse gradients.
     * ``fused_kernel``: torch's own kernel for exactly this rule, if there is one.
     * ``supports_capturable``: whether a step with ``capturable=True`` reads no tensor's value.
@@ -73,7 +75,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
     Config: ClassVar[type[OptimizerConfig]] = OptimizerConfig
     granularity: ClassVar[Granularity] = Granularity.ELEMENTWISE
+    update_granularity: ClassVar[Granularity] = Granularity.ELEMENTWISE
     counts_steps: ClassVar[bool] = True
+    sums_per_group: ClassVar[bool] = False
     supports_sparse: ClassVar[bool] = False
     supports_complex: ClassVar[bool] = True
     supports_capturable: ClassVar[bool] = True
@@ -82,7 +86,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     fused_kernel: ClassVar[FusedKernel | None] = None
     helpers = helpers
 
-    def __init_subclass__(cls, *, rule: Granularity | None = None) -> None:
+    def __init_subclass__(cls, *, rule: Granularity | None = None, update: Granularity | None = None) -> None:
         super().__init_subclass__()
         for base in vars(cls).get("__orig_bases__", ()):
             for argument in get_args(base):
@@ -90,8 +94,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                     cls.Config = argument
         if rule is not None:
             cls.granularity = rule
+            cls.update_granularity = update if update is not None else rule
             if "supports_complex" not in vars(cls):
-                cls.supports_complex = rule is Granularity.ELEMENTWISE
+                cls.supports_complex = cls.update_granularity is Granularity.ELEMENTWISE
         fields = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
             for name, field in cls.Config.model_fields.items()
@@ -147,6 +152,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         """
         return {}
 
+    def adjust(self, c: Scalars) -> None:
+        """Called for each batch of a global rule once ``combine`` has spoken: may derive further scalars, such as ``decay``."""
+
     def prepare(self, work: Sequence[tuple[dict[str, Any], list[Tensor]]]) -> None:
         """Called once before the parameters of a step are updated, with (group, parameters that take part)."""
 
@@ -159,7 +167,10 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         return fresh
 
     def decay_mode(self, cfg: C) -> str:
-        """How weight decay acts; a rule overrides this where an option of its own decides."""
+        """How weight decay acts; a rule overrides this where an option of its own decides.
+
+        "rule" says that ``update`` itself does it, at a place of its own that is neither the gradient nor the weights.
+        """
         return cfg.decay_mode
 
     # Construction ---------------------------------------------------------------------------------------------
@@ -245,8 +256,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 raise ValueError(f"{self._name()}: engine {engine!r} is not differentiable; use 'loop' or 'auto'")
         if options["capturable"] and options["low_precision"] == "stochastic":
             raise ValueError(f"{self._name()}: stochastic rounding draws from the host and can't be captured; use 'kahan'")
-        if isinstance(options["lr"], Tensor) and foreach and not options["capturable"]:
-            raise ValueError(f"{self._name()}: lr as a Tensor is not supported for capturable=False and foreach=True")
+        if foreach and not options["capturable"]:
+            given = {"lr": options["lr"], **{f"betas[{i}]": b for i, b in enumerate(options.get("betas") or ())}}
+            for option, value in given.items():
+                if isinstance(value, Tensor):
+                    raise ValueError(
+                        f"{self._name()}: {option} as a Tensor is not supported for capturable=False and foreach=True"
+                    )
 
     def _check_params(self, group: dict[str, Any]) -> None:
         params = group["params"]
@@ -408,8 +424,12 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             for (_, group, params), plan in zip(work, plans, strict=True):
                 self._refresh(group, params, plan)
             batches = [batch for plan in plans for batch in plan.batches]
-            if self.granularity is Granularity.GLOBAL:
-                self._reduce(batches)
+            if self.granularity is Granularity.GLOBAL and self.sums_per_group:
+                for (_, group, _), plan in zip(work, plans, strict=True):
+                    self._reduce(plan.batches, [group], self._rule().init_group(self._hyper(group)))
+            elif self.granularity is Granularity.GLOBAL:
+                shared = self._rule().init_shared(self._hyper(self.param_groups[0]))
+                self._reduce(batches, self.param_groups, shared)
             for batch in batches:
                 batch.engine.step(batch)
                 for item in batch.items:
@@ -517,9 +537,11 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             steps = plan.counters if plan.counters.device.type != "cpu" else plan.counters.int().tolist()
         latest = None if steps is None else max(steps) if isinstance(steps, list) else steps.max()
         advanced = rule.advance(self._hyper(group), group, latest)
+        memory = {name: group[name] for name in self._memory_names(group)}
         for positions, batch in zip(plan.members, plan.batches, strict=True):
             step = None if steps is None else steps[positions[0]]
             batch.scalars = self._scalars(rule, self._hyper(group), group, step)
+            vars(batch.scalars).update(memory)
             vars(batch.scalars).update(advanced)
             for item, i in zip(batch.items, positions, strict=True):
                 if item.plain:
@@ -532,7 +554,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             batch.engine = self._engines.choose(group, batch)
 
     def _pipeline(self, hyper: C) -> Pipeline:
-        granularity = self.granularity
+        granularity = self.update_granularity
         for option, raised in hyper.raises.items():
             if getattr(hyper, option):
                 granularity = max(granularity, raised)
@@ -549,7 +571,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         if g is p.grad and not p.is_complex() and not is_distributed(p) and not is_distributed(g):
             return Item(param=p, grad=g, state=tensors, key=p, home=state)
         finish = None
-        if is_distributed(p) and gather and pipeline.granularity is not Granularity.ELEMENTWISE:
+        wholes_needed = Granularity.GLOBAL is self.granularity or pipeline.granularity is not Granularity.ELEMENTWISE
+        if is_distributed(p) and gather and wholes_needed:
             param, grad = gathered(p.detach()), gathered(g)
             wholes = {name: gathered(tensor) for name, tensor in tensors.items()}
             finish = partial(_keep_own_parts, p.detach(), param, tensors, wholes)
@@ -567,7 +590,8 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         object.__setattr__(hyper, "__dict__", values)
         c = Scalars(**{name: value for name, value in values.items() if name not in _CORE_OPTIONS})
         for index, beta in enumerate(values.get("betas") or (), start=1):
-            setattr(c, f"beta{index}", beta)
+            if f"beta{index}" not in values:
+                setattr(c, f"beta{index}", beta)
         c.decay = self._decay(values, group)
         vars(c).update(vars(rule.scalars(hyper, step)))
         return c
@@ -584,19 +608,20 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             return 0.0
         return helpers.decay_fraction(lr, weight_decay, "independent", ratio=lr / peak)
 
-    def _reduce(self, batches: Sequence[Batch]) -> None:
+    def _reduce(self, batches: Sequence[Batch], groups: Sequence[dict[str, Any]], names: Iterable[str]) -> None:
+        """The first phase of a global rule: sum, combine, and tell every group and batch."""
         totals: dict[str, Tensor] = {}
         for batch in batches:
             add_totals(totals, batch.engine.reduce(batch))
         rule = self._rule()
-        first = self.param_groups[0]
-        names = rule.init_shared(self._hyper(first))
-        shared = {name: first[name] for name in names}
-        combined = rule.combine(totals, shared, batches[0].scalars)
-        for group in self.param_groups:
-            group.update(shared)
+        memory = {name: groups[0][name] for name in names}
+        combined = rule.combine(totals, memory, batches[0].scalars)
+        for group in groups:
+            group.update(memory)
         for batch in batches:
+            vars(batch.scalars).update(memory)
             vars(batch.scalars).update(combined)
+            rule.adjust(batch.scalars)
 
     # Checkpoints and copies -----------------------------------------------------------------------------------
 

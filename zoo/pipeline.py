@@ -107,7 +107,7 @@ class Slots:
             rms_clip=cfg.rms_clip is not None,
             trust_ratio=cfg.trust_ratio,
             cautious=("mean" if cfg.cautious is True else cfg.cautious or None),
-            decay=decays and decay_mode != "l2",
+            decay=decays and decay_mode in ("decoupled", "independent"),
             cautious_decay=cfg.cautious_weight_decay,
             rounding=cfg.low_precision,
         )

@@ -1,0 +1,1 @@
+"""Optimizers that find their own learning rate."""
