@@ -1,0 +1,1 @@
+"""Schedule-free optimizers: averages of iterates in the place of a schedule."""
