@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo import Scalars, State, helpers
 from zoo.config import DecayMode, Epsilon, Fraction
 
-from .estimate import DistanceEstimate, EstimateConfig, ratio_or
+from .estimate import DistanceEstimate, EstimateConfig, kept, ratio_or
 
 
 class DAdaptAdaGradConfig(EstimateConfig):
@@ -53,7 +53,7 @@ class DAdaptAdaGrad(DistanceEstimate[DAdaptAdaGradConfig]):
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         d = shared["d"]
-        shared["gsq_weighted"] = shared["gsq_weighted"] + totals["g_sq"]
+        shared["gsq_weighted"] = kept(shared["gsq_weighted"] + totals["g_sq"], shared["gsq_weighted"])
         d_hat = ratio_or(totals["s_sq"] - shared["gsq_weighted"], totals["s_l1"], d)
         shared["d"] = self.grown(d, d_hat, c)
         return {"old_d": d}

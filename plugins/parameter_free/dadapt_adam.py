@@ -11,7 +11,7 @@ from torch import Tensor
 from zoo import Scalars, State, helpers
 from zoo.config import Betas, DecayMode, Epsilon
 
-from .estimate import DistanceEstimate, EstimateConfig, ratio_or
+from .estimate import DistanceEstimate, EstimateConfig, kept, ratio_or
 
 
 class DAdaptAdamConfig(EstimateConfig):
@@ -55,7 +55,7 @@ class DAdaptAdam(DistanceEstimate[DAdaptAdamConfig]):
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         root, d = helpers.sqrt(c.beta2), shared["d"]
-        shared["numerator_weighted"] = root * shared["numerator_weighted"] + (1 - root) * totals["numerator"]
+        shared["numerator_weighted"] = kept(root * shared["numerator_weighted"] + (1 - root) * totals["numerator"], shared["numerator_weighted"])
         d_hat = ratio_or(shared["numerator_weighted"], (1 - root) * totals["denominator"], d)
         shared["d"] = self.grown(d, d_hat, c)
         return {"old_d": d}

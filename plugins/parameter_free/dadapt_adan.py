@@ -11,7 +11,7 @@ from torch import Tensor
 from zoo import Scalars, State, helpers
 from zoo.config import Betas3, Epsilon
 
-from .estimate import DistanceEstimate, EstimateConfig, ratio_or
+from .estimate import DistanceEstimate, EstimateConfig, kept, ratio_or
 
 
 class DAdaptAdanConfig(EstimateConfig):
@@ -64,7 +64,7 @@ class DAdaptAdan(DistanceEstimate[DAdaptAdanConfig]):
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         d = shared["d"]
-        shared["gsq_weighted"] = c.beta3 * shared["gsq_weighted"] + (1 - c.beta3) * totals["g_sq"]
+        shared["gsq_weighted"] = kept(c.beta3 * shared["gsq_weighted"] + (1 - c.beta3) * totals["g_sq"], shared["gsq_weighted"])
         d_hat = ratio_or(totals["s_sq"] / (1 - c.beta3) - shared["gsq_weighted"], totals["s_l1"], d)
         shared["d"] = self.grown(d, d_hat, c)
         return {"old_d": d}

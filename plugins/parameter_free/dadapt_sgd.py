@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo import Scalars, State, helpers
 from zoo.config import DecayMode, Fraction
 
-from .estimate import DistanceEstimate, EstimateConfig, ratio_or
+from .estimate import DistanceEstimate, EstimateConfig, kept, norm_sq, ratio_or
 
 
 class DAdaptSGDConfig(EstimateConfig):
@@ -48,18 +48,14 @@ class DAdaptSGD(DistanceEstimate[DAdaptSGDConfig]):
     def reduce(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:
         numerator = (g * s.s).sum() * (c.d * c.lr)
         helpers.add_(s.s, g, c.d * c.lr)
-        sums = {"numerator": numerator, "s_sq": s.s.square().sum() * c.active}
-        if c.first:
-            raw = g - c.weight_decay * p if c.decays else g
-            sums["g_sq"] = raw.square().sum() * c.active
-        return sums
+        raw = g - c.weight_decay * p if c.decays else g
+        return {"numerator": numerator, "s_sq": norm_sq(s.s) * c.active, "g_sq": norm_sq(raw) * c.active}
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         d = shared["d"]
-        if "g_sq" in totals:
-            unset = shared["g0_norm"] == 0
-            shared["g0_norm"] = torch.where(unset, totals["g_sq"].sqrt().to(torch.float64), shared["g0_norm"])
-        shared["numerator_weighted"] = shared["numerator_weighted"] + totals["numerator"]
+        # The first gradient that is not zero (and not of a group at lr 0) sets the scale.
+        shared["g0_norm"] = torch.where(shared["g0_norm"] == 0, totals["g_sq"].sqrt(), shared["g0_norm"])
+        shared["numerator_weighted"] = kept(shared["numerator_weighted"] + totals["numerator"], shared["numerator_weighted"])
         d_hat = ratio_or(2 * shared["numerator_weighted"], totals["s_sq"].sqrt() * shared["g0_norm"], d)
         shared["d"] = self.grown(d, d_hat, c)
         inverse = ratio_or(torch.ones_like(d), shared["g0_norm"], torch.zeros_like(d))

@@ -12,6 +12,8 @@ from torch import Tensor
 from zoo import BaseOptimizer, Granularity, OptimizerConfig, Scalars, State, helpers
 from zoo.config import DecayMode, Epsilon, LearningRate, Positive
 
+from .estimate import norm_sq
+
 
 class DoGConfig(OptimizerConfig):
     """Options of DoG; defaults are the authors'."""
@@ -46,9 +48,9 @@ class DoG(BaseOptimizer[DoGConfig], rule=Granularity.GLOBAL, update=Granularity.
 
     def reduce(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Mapping[str, Tensor]:
         return {
-            "distance_sq": (p - s.init_buffer).square().sum(),
-            "start_sq": s.init_buffer.square().sum(),
-            "g_sq": g.square().sum(),
+            "distance_sq": norm_sq(p - s.init_buffer),
+            "start_sq": norm_sq(s.init_buffer),
+            "g_sq": norm_sq(g),
         }
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:

@@ -65,7 +65,19 @@ def _zero() -> Tensor:
     return torch.zeros((), dtype=torch.float64)
 
 
+def norm_sq(x: Tensor) -> Tensor:
+    """‖x‖² in float64: squares of large float32 numbers do not overflow."""
+    norm: Tensor = torch.linalg.vector_norm(x, dtype=torch.float64)
+    return norm.square()
+
+
 def ratio_or(numerator: Tensor, denominator: Tensor, otherwise: Tensor) -> Tensor:
-    """numerator/denominator where the denominator is positive (some gradient was not zero), else ``otherwise``."""
-    safe = torch.where(denominator > 0, denominator, torch.ones_like(denominator))
-    return torch.where(denominator > 0, numerator / safe, otherwise.to(safe.dtype))
+    """numerator/denominator where that is a number (some gradient was not zero, no sum overflowed), else ``otherwise``."""
+    ratio = numerator / torch.where(denominator > 0, denominator, torch.ones_like(denominator))
+    usable = (denominator > 0) & torch.isfinite(ratio)
+    return torch.where(usable, ratio, otherwise.to(ratio.dtype))
+
+
+def kept(new: Tensor, old: Tensor) -> Tensor:
+    """``new`` where it is finite, else ``old``: one overflow must not spoil a sum for ever."""
+    return torch.where(torch.isfinite(new), new.to(old.dtype), old)

@@ -12,7 +12,7 @@ from torch import Tensor
 from zoo import Scalars, State, helpers
 from zoo.config import Betas, Epsilon, Fraction, Positive
 
-from .estimate import DistanceEstimate, EstimateConfig, ratio_or
+from .estimate import DistanceEstimate, EstimateConfig, kept, ratio_or
 
 
 class ProdigyConfig(EstimateConfig):
@@ -73,7 +73,7 @@ class Prodigy(DistanceEstimate[ProdigyConfig]):
         grown = shared["d_max"] if c.growth_rate is None else torch.minimum(shared["d_max"], started * c.growth_rate)
         moved = totals["denominator"] > 0
         shared["d"] = torch.where(moved, grown, d)
-        shared["d_numerator"] = torch.where(moved, numerator, shared["d_numerator"])
+        shared["d_numerator"] = torch.where(moved, kept(numerator, shared["d_numerator"]), shared["d_numerator"])
         return {"old_d": d}
 
     def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
