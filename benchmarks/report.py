@@ -132,7 +132,9 @@ def _chart(found: Sequence[dict[str, Any]], name: str, path: Path) -> None:
     found = sorted(found, key=lambda record: record["median_ms"])
     labels = [record["label"] for record in found]
     times = [record["median_ms"] for record in found]
-    colors = ["#0072B2" if label.startswith("zoo") else "#D55E00" if label == YARDSTICK else "#999999" for label in labels]
+    colors = [
+        "#0072B2" if label.startswith("zoo") else "#D55E00" if label == YARDSTICK else "#999999" for label in labels
+    ]
     figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.28 * len(found)), layout="constrained")
     bars = axes.barh(labels, times, color=colors, height=0.7)
     axes.bar_label(bars, [f" {value:.3g}" for value in times], fontsize=8)

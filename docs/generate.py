@@ -66,7 +66,12 @@ def optimizer_page(name: str) -> str:
         lines.append(f"| `{field}` | {_type(properties[field])} | `{info.default!r}` | {info.description} |")
     lines += ["", "Every optimizer also has the [shared options](../shared-options.md).", ""]
     can = capabilities_of(cls)
-    lines += ["## What it can do", "", f"Granularity: {can.granularity.name.lower()}. Engines: {', '.join(can.engines)}.", ""]
+    lines += [
+        "## What it can do",
+        "",
+        f"Granularity: {can.granularity.name.lower()}. Engines: {', '.join(can.engines)}.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -110,7 +115,13 @@ def _type(schema: dict[str, Any]) -> str:
 
 def shared_page() -> str:
     """The options that every optimizer has."""
-    lines = [NOTE, "# Shared options", "", "Every optimizer has these; its own page lists those whose default differs.", ""]
+    lines = [
+        NOTE,
+        "# Shared options",
+        "",
+        "Every optimizer has these; its own page lists those whose default differs.",
+        "",
+    ]
     lines += ["| option | type | default | meaning |", "| --- | --- | --- | --- |"]
     properties = zoo.OptimizerConfig.model_json_schema()["properties"]
     for field, info in zoo.OptimizerConfig.model_fields.items():
@@ -141,14 +152,25 @@ def capability_page(names: list[str]) -> str:
     for name in names:
         can = capabilities_of(zoo.optimizer_class(name))
         flags = (can.complex, can.sparse, can.closure, can.create_graph, can.gradient_release)
-        cells = [f"`{name}`", can.granularity.name.lower(), ", ".join(can.engines), *("yes" if f else "" for f in flags)]
+        cells = [
+            f"`{name}`",
+            can.granularity.name.lower(),
+            ", ".join(can.engines),
+            *("yes" if f else "" for f in flags),
+        ]
         lines.append(f"| {' | '.join([*cells, can.sharded])} |")
     return "\n".join([*lines, ""])
 
 
 def helper_page() -> str:
     """The helpers, from their own signatures and docstrings."""
-    lines = [NOTE, "# Helpers", "", "Functions of `zoo.helpers`, for rules and alone. Names that end in `_` work in place.", ""]
+    lines = [
+        NOTE,
+        "# Helpers",
+        "",
+        "Functions of `zoo.helpers`, for rules and alone. Names that end in `_` work in place.",
+        "",
+    ]
     lines += ["| helper | what it computes |", "| --- | --- |"]
     for _, signature, summary in helper_table():
         lines.append(f"| `{signature}` | {summary} |".replace("|None", " or None").replace(" | None", " or None"))

@@ -64,7 +64,9 @@ def _tensor_or_number(value: Any, handler: Any) -> Any:
         return handler(_plain_number(value))
     if value.numel() != 1:
         raise PydanticCustomError(
-            "tensor_numel", "Tensor hyperparameter must be 1-element, not of shape {shape}", {"shape": tuple(value.shape)}
+            "tensor_numel",
+            "Tensor hyperparameter must be 1-element, not of shape {shape}",
+            {"shape": tuple(value.shape)},
         )
     if value.device.type == "cpu":
         handler(float(value.detach()))
@@ -151,13 +153,20 @@ class OptimizerConfig(BaseModel):
         description="l2: λθ joins the gradient; decoupled: θ ← θ(1 − γλ); independent: θ ← θ(1 − λ·γ/max_lr).",
     )
     max_lr: Positive | None = Field(
-        None, description="Peak of the lr schedule, for decay_mode independent; default: the group's initial_lr, else lr."
+        None,
+        description="Peak of the lr schedule, for decay_mode independent; default: the group's initial_lr, else lr.",
     )
-    cautious_weight_decay: bool = Field(False, description="Decay only elements where update and parameter agree in sign.")
+    cautious_weight_decay: bool = Field(
+        False, description="Decay only elements where update and parameter agree in sign."
+    )
     maximize: bool = Field(False, description="Maximize the objective instead of minimizing it.")
-    centralize: bool = Field(False, description="Gradient centralization: subtract the mean over all but the first dimension.")
+    centralize: bool = Field(
+        False, description="Gradient centralization: subtract the mean over all but the first dimension."
+    )
     orthograd: bool = Field(False, description="Remove the gradient's component along the parameter, keep its norm.")
-    agc: Positive | None = Field(None, description="Adaptive gradient clipping: largest ratio of unit-wise norms |g|/|θ|.")
+    agc: Positive | None = Field(
+        None, description="Adaptive gradient clipping: largest ratio of unit-wise norms |g|/|θ|."
+    )
     clip_norm: Positive | None = Field(None, description="Clip each tensor's gradient to this norm.")
     clip_value: Positive | None = Field(None, description="Clip each element of the gradient to ±this value.")
     cautious: CautiousMode | bool = Field(
@@ -178,10 +187,14 @@ class OptimizerConfig(BaseModel):
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the optimizer's own random numbers.")
     engine: EngineName = Field("auto", description="Engine that runs the rule.")
     block_size: int = Field(2**18, ge=2**10, description="Elements a block in the blocked engine.")
-    foreach_chunk_bytes: int = Field(2**28, ge=2**20, description="Largest bundle of parameters, in bytes, of the foreach engine.")
+    foreach_chunk_bytes: int = Field(
+        2**28, ge=2**20, description="Largest bundle of parameters, in bytes, of the foreach engine."
+    )
     foreach: bool | None = Field(None, description="torch's flag: true asks for the foreach engine, false refuses it.")
     fused: bool | None = Field(None, description="torch's flag: true asks for the fastest exact kernel.")
-    capturable: bool = Field(False, description="Keep the step count on the device so that a step can be captured in a CUDA graph.")
+    capturable: bool = Field(
+        False, description="Keep the step count on the device so that a step can be captured in a CUDA graph."
+    )
     differentiable: bool = Field(False, description="Let autograd flow through the step (runs the loop engine).")
 
     if TYPE_CHECKING:
@@ -253,9 +266,7 @@ def _rebuilt(
 C = TypeVar("C", bound=OptimizerConfig)
 
 
-def validate_options(
-    config: type[C], owner: str, options: Mapping[str, Any], *, loc: tuple[int | str, ...] = ()
-) -> C:
+def validate_options(config: type[C], owner: str, options: Mapping[str, Any], *, loc: tuple[int | str, ...] = ()) -> C:
     """``options`` as an instance of ``config``, or a ``ValidationError`` titled ``owner`` with located errors.
 
     Args:

@@ -32,6 +32,4 @@ class Noise:
         self._device = device
 
     def __call__(self, count: int) -> Tensor:
-        return torch.randint(
-            0, 2**16, (count,), dtype=torch.int32, device=self._device, generator=self._generator
-        )
+        return torch.randint(0, 2**16, (count,), dtype=torch.int32, device=self._device, generator=self._generator)

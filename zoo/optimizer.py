@@ -38,7 +38,18 @@ __all__ = ["BaseOptimizer"]
 C = TypeVar("C", bound=OptimizerConfig)
 
 GROUP_TAGS = frozenset(
-    {"params", "param_names", "name", "optimizer", "initial_lr", "lr_scale", "lr_mult", "layer_id", "layer_name", "tags"}
+    {
+        "params",
+        "param_names",
+        "name",
+        "optimizer",
+        "initial_lr",
+        "lr_scale",
+        "lr_mult",
+        "layer_id",
+        "layer_name",
+        "tags",
+    }
 )
 """Keys of a parameter group that are no options and pass unchecked; ``tags`` holds whatever the caller likes."""
 _CORE_OPTIONS = frozenset(OptimizerConfig.model_fields) - {
@@ -255,7 +266,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             if engine not in ("auto", "loop"):
                 raise ValueError(f"{self._name()}: engine {engine!r} is not differentiable; use 'loop' or 'auto'")
         if options["capturable"] and options["low_precision"] == "stochastic":
-            raise ValueError(f"{self._name()}: stochastic rounding draws from the host and can't be captured; use 'kahan'")
+            raise ValueError(
+                f"{self._name()}: stochastic rounding draws from the host and can't be captured; use 'kahan'"
+            )
         if foreach and not options["capturable"]:
             given = {"lr": options["lr"], **{f"betas[{i}]": b for i, b in enumerate(options.get("betas") or ())}}
             for option, value in given.items():
@@ -280,7 +293,9 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
                 raise ValueError(f"{self._name()}: parameter {name} stands twice in one parameter group")
             seen.add(id(p))
             if not (p.is_floating_point() or p.is_complex()):
-                raise TypeError(f"{self._name()}: parameter {name} is of dtype {p.dtype}; only floating or complex train")
+                raise TypeError(
+                    f"{self._name()}: parameter {name} is of dtype {p.dtype}; only floating or complex train"
+                )
             if p.is_complex() and not self.supports_complex:
                 raise ValueError(
                     f"{self._name()}: parameter {name} is complex, and this rule looks at whole tensors; "
@@ -372,7 +387,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
     # The step -------------------------------------------------------------------------------------------------
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step for every parameter that has a gradient.
 
         Args:
@@ -545,7 +560,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             vars(batch.scalars).update(advanced)
             for item, i in zip(batch.items, positions, strict=True):
                 if item.plain:
-                    item.grad = params[i].grad
+                    item.grad = cast(Tensor, params[i].grad)
                 else:
                     fresh = self._item(params[i], plan.states[i], batch.pipeline, gather=True)
                     item.param, item.grad, item.state, item.finish = fresh.param, fresh.grad, fresh.state, fresh.finish
@@ -674,7 +689,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
         """The constructor call, with the options that differ from the defaults."""
         if "defaults" not in self.__dict__:  # the instance without parameters that engines call
             return f"{type(self).__name__}()"
-        options = {k: v for k, v in self.config.changed().items()}
+        options = self.config.changed()
         listed = "".join(f", {name}={value!r}" for name, value in options.items())
         count = sum(len(group["params"]) for group in self.param_groups)
         return f"{type(self).__name__}(<{count} parameters in {len(self.param_groups)} groups>{listed})"
@@ -693,9 +708,7 @@ def _own(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _keep_own_parts(
-    p: Tensor, param: Tensor, tensors: Mapping[str, Tensor], wholes: Mapping[str, Tensor]
-) -> None:
+def _keep_own_parts(p: Tensor, param: Tensor, tensors: Mapping[str, Tensor], wholes: Mapping[str, Tensor]) -> None:
     """Bring a gathered parameter and its gathered states back into their shards."""
     keep_own_part_(p, param)
     for name, tensor in tensors.items():

@@ -43,7 +43,9 @@ class GradientRelease:
     def __enter__(self) -> GradientRelease:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.remove()
 
 
@@ -69,7 +71,9 @@ def release_gradients(opt: torch.optim.Optimizer, *, every: int = 1) -> Gradient
     if every < 1:
         raise ValueError(f"every must be at least 1, not {every}")
     if opt.granularity is Granularity.GLOBAL or opt.needs_closure or opt.needs_create_graph:
-        raise ValueError(f"{name} needs all gradients at once (or a closure): its gradients can't be released one by one")
+        raise ValueError(
+            f"{name} needs all gradients at once (or a closure): its gradients can't be released one by one"
+        )
     if any(group["skip_nonfinite"] for group in opt.param_groups):
         raise ValueError(f"{name}: skip_nonfinite decides over all gradients; switch it off to release them one by one")
     return GradientRelease(opt, every)

@@ -21,8 +21,12 @@ class AdamConfig(OptimizerConfig):
     weight_decay: WeightDecay = Field(0.0, description="Weight decay λ.")
     decay_mode: DecayMode = Field("l2", description="l2: λθ joins the gradient (Adam); decoupled: AdamW; independent.")
     decoupled_weight_decay: bool = Field(False, description="torch's name for decay_mode='decoupled'.")
-    amsgrad: bool = Field(False, description="Divide by the running maximum of the second moment (AMSGrad, arXiv:1904.09237).")
-    adanorm: Fraction | None = Field(None, description="Decay rate of the gradient norm that g is scaled up to (AdaNorm).")
+    amsgrad: bool = Field(
+        False, description="Divide by the running maximum of the second moment (AMSGrad, arXiv:1904.09237)."
+    )
+    adanorm: Fraction | None = Field(
+        None, description="Decay rate of the gradient norm that g is scaled up to (AdaNorm)."
+    )
     adamd: bool = Field(False, description="Correct the bias of the denominator only (AdamD, arXiv:2110.10828).")
     rectify: bool = Field(False, description="Rectify the variance of the adaptive step (RAdam, arXiv:1908.03265).")
 

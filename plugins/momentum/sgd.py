@@ -58,7 +58,9 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
         if not c.heavy:
             return helpers.scaled(g, c.lr)
         helpers.add_(s.momentum_buffer.mul_(c.momentum), g, c.share)
-        return helpers.scaled(helpers.nesterov(s.momentum_buffer, g, c.momentum) if c.nesterov else s.momentum_buffer, c.lr)
+        return helpers.scaled(
+            helpers.nesterov(s.momentum_buffer, g, c.momentum) if c.nesterov else s.momentum_buffer, c.lr
+        )
 
     def missing_state(self, name: str, fresh: Tensor, given: Mapping[str, Tensor]) -> Tensor:
         # torch keeps no step count: where it has a buffer, the first step is over.

@@ -55,7 +55,9 @@ class DAdaptAdam(DistanceEstimate[DAdaptAdamConfig]):
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         root, d = helpers.sqrt(c.beta2), shared["d"]
-        shared["numerator_weighted"] = kept(root * shared["numerator_weighted"] + (1 - root) * totals["numerator"], shared["numerator_weighted"])
+        shared["numerator_weighted"] = kept(
+            root * shared["numerator_weighted"] + (1 - root) * totals["numerator"], shared["numerator_weighted"]
+        )
         d_hat = ratio_or(shared["numerator_weighted"], (1 - root) * totals["denominator"], d)
         shared["d"] = self.grown(d, d_hat, c)
         return {"old_d": d}

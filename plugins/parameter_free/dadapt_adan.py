@@ -17,9 +17,13 @@ from .estimate import DistanceEstimate, EstimateConfig, kept, ratio_or
 class DAdaptAdanConfig(EstimateConfig):
     """Options of D-Adapt Adan; defaults are the authors'."""
 
-    betas: Betas3 = Field((0.98, 0.92, 0.99), description="β₁ of g, β₂ of its difference, β₃ of the square and the estimate.")
+    betas: Betas3 = Field(
+        (0.98, 0.92, 0.99), description="β₁ of g, β₂ of its difference, β₃ of the square and the estimate."
+    )
     eps: Epsilon = Field(1e-8, description="ε, added to the denominator.")
-    no_prox: bool = Field(False, description="Decay before the step (as AdamW) instead of dividing by 1 + λγd after it.")
+    no_prox: bool = Field(
+        False, description="Decay before the step (as AdamW) instead of dividing by 1 + λγd after it."
+    )
 
 
 class DAdaptAdan(DistanceEstimate[DAdaptAdanConfig]):
@@ -64,7 +68,9 @@ class DAdaptAdan(DistanceEstimate[DAdaptAdanConfig]):
 
     def combine(self, totals: Mapping[str, Tensor], shared: dict[str, Tensor], c: Scalars) -> Mapping[str, Any]:
         d = shared["d"]
-        shared["gsq_weighted"] = kept(c.beta3 * shared["gsq_weighted"] + (1 - c.beta3) * totals["g_sq"], shared["gsq_weighted"])
+        shared["gsq_weighted"] = kept(
+            c.beta3 * shared["gsq_weighted"] + (1 - c.beta3) * totals["g_sq"], shared["gsq_weighted"]
+        )
         d_hat = ratio_or(totals["s_sq"] / (1 - c.beta3) - shared["gsq_weighted"], totals["s_l1"], d)
         shared["d"] = self.grown(d, d_hat, c)
         return {"old_d": d}

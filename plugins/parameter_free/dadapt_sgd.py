@@ -55,7 +55,9 @@ class DAdaptSGD(DistanceEstimate[DAdaptSGDConfig]):
         d = shared["d"]
         # The first gradient that is not zero (and not of a group at lr 0) sets the scale.
         shared["g0_norm"] = torch.where(shared["g0_norm"] == 0, totals["g_sq"].sqrt(), shared["g0_norm"])
-        shared["numerator_weighted"] = kept(shared["numerator_weighted"] + totals["numerator"], shared["numerator_weighted"])
+        shared["numerator_weighted"] = kept(
+            shared["numerator_weighted"] + totals["numerator"], shared["numerator_weighted"]
+        )
         d_hat = ratio_or(2 * shared["numerator_weighted"], totals["s_sq"].sqrt() * shared["g0_norm"], d)
         shared["d"] = self.grown(d, d_hat, c)
         inverse = ratio_or(torch.ones_like(d), shared["g0_norm"], torch.zeros_like(d))

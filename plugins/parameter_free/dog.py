@@ -20,7 +20,9 @@ class DoGConfig(OptimizerConfig):
 
     lr: LearningRate = Field(1.0, description="Multiplier c of the step size; 1 is right.")
     decay_mode: DecayMode = Field("l2", description="l2: λθ joins the gradient (the authors'); decoupled; independent.")
-    reps_rel: Positive = Field(1e-6, description="First distance as a share of 1 + ‖θ₀‖; 1e-4 with batch normalization.")
+    reps_rel: Positive = Field(
+        1e-6, description="First distance as a share of 1 + ‖θ₀‖; 1e-4 with batch normalization."
+    )
     init_eta: Positive | None = Field(None, description="First step size, in the place of the one from reps_rel.")
     eps: Epsilon = Field(1e-8, description="ε, added to the sum of squared gradient norms.")
 

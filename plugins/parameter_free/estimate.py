@@ -16,9 +16,13 @@ from zoo.config import LearningRate, Positive
 class EstimateConfig(OptimizerConfig):
     """Options of every rule that estimates d."""
 
-    lr: LearningRate = Field(1.0, description="Multiplier of the estimated learning rate; 1 is right, schedules multiply it.")
+    lr: LearningRate = Field(
+        1.0, description="Multiplier of the estimated learning rate; 1 is right, schedules multiply it."
+    )
     d0: Positive = Field(1e-6, description="First estimate of d; rarely matters unless it is too large.")
-    growth_rate: float | None = Field(None, gt=1.0, description="Largest factor by which d may grow in a step; None: any.")
+    growth_rate: float | None = Field(
+        None, gt=1.0, description="Largest factor by which d may grow in a step; None: any."
+    )
 
 
 C = TypeVar("C", bound=EstimateConfig)

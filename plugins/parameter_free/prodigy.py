@@ -23,7 +23,9 @@ class ProdigyConfig(EstimateConfig):
     eps: Epsilon = Field(1e-8, description="ε, scaled by d, added to the denominator.")
     d_coef: Positive = Field(1.0, description="Multiplier of the estimate; 0.5 to 2 to make it more or less daring.")
     use_bias_correction: bool = Field(False, description="Correct the moments' bias as Adam does.")
-    safeguard_warmup: bool = Field(False, description="Leave lr out of the estimate's denominator, for warm-up schedules.")
+    safeguard_warmup: bool = Field(
+        False, description="Leave lr out of the estimate's denominator, for warm-up schedules."
+    )
 
 
 class Prodigy(DistanceEstimate[ProdigyConfig]):

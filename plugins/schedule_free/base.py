@@ -19,7 +19,9 @@ class ScheduleFreeConfig(OptimizerConfig):
 
     warmup_steps: int = Field(0, ge=0, description="Steps of linear warm-up.")
     r: NonNegative = Field(0.0, description="Power of the step count in the averaging weights.")
-    weight_lr_power: NonNegative = Field(2.0, description="Power of the largest learning rate so far in the averaging weights.")
+    weight_lr_power: NonNegative = Field(
+        2.0, description="Power of the largest learning rate so far in the averaging weights."
+    )
 
 
 C = TypeVar("C", bound=ScheduleFreeConfig)

@@ -16,7 +16,9 @@ class ScheduleFreeRAdamConfig(ScheduleFreeAdamWConfig):
     """Options of schedule-free RAdam; defaults are the authors'."""
 
     warmup_steps: int = Field(0, ge=0, description="Steps of linear warm-up beside the rectification; rarely needed.")
-    silent_sgd_phase: bool = Field(True, description="Take no steps while the variance is intractable, instead of SGD's.")
+    silent_sgd_phase: bool = Field(
+        True, description="Take no steps while the variance is intractable, instead of SGD's."
+    )
 
 
 class ScheduleFreeRAdam(ScheduleFreeAdamW):

@@ -84,7 +84,9 @@ def test_compiled_equals_loop(name: str, dtype: torch.dtype) -> None:
     results = []
     for engine in ("loop", "compiled"):
         torch.manual_seed(0)
-        params = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for shape in ((6, 4), (5,), (3, 2, 2, 2), (130, 130))]
+        params = [
+            torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for shape in ((6, 4), (5,), (3, 2, 2, 2), (130, 130))
+        ]
         opt = zoo.create_optimizer(name, params, engine=engine, weight_decay=0.01)
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="zoo: the compiled engine")  # falling back is no success

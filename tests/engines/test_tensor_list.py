@@ -249,9 +249,7 @@ def test_operation_is_a_loop_over_the_tensors(name: str, dtype: torch.dtype) -> 
     seed=st.integers(0, 2**31),
     k=st.floats(-2, 2).filter(lambda k: k != 0),
     program=st.lists(
-        st.tuples(
-            st.sampled_from(sorted(OPERATIONS.keys() - ASK_SHAPE)), st.integers(0, 9), st.integers(0, 9)
-        ),
+        st.tuples(st.sampled_from(sorted(OPERATIONS.keys() - ASK_SHAPE)), st.integers(0, 9), st.integers(0, 9)),
         min_size=1,
         max_size=8,
     ),

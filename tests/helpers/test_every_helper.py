@@ -19,12 +19,7 @@ EVERY = pytest.mark.parametrize("call", CALLS, ids=str)
 
 # Not in the table of calls: made of numbers, lists, randomness or shapes only; each has its own tests.
 ELSEWHERE = set(
-    """
-    adam_debias debias debias_beta sma_length sma_length_limit rectify sqrt maximum minimum where as_like
-    is_batched per_tensor foreach_rms foreach_rms_clip rademacher_like gaussian_like hutchinson_hessian
-    assign_hessian detach_grads_ stochastic_round_ collect_trainable default_to_fused_or_foreach view_as_real
-    helper_table is_factorable factored_zeros all_finite zero_scalar zeros_like scaled
-    """.split()
+    ["adam_debias", "debias", "debias_beta", "sma_length", "sma_length_limit", "rectify", "sqrt", "maximum", "minimum", "where", "as_like", "is_batched", "per_tensor", "foreach_rms", "foreach_rms_clip", "rademacher_like", "gaussian_like", "hutchinson_hessian", "assign_hessian", "detach_grads_", "stochastic_round_", "collect_trainable", "default_to_fused_or_foreach", "view_as_real", "helper_table", "is_factorable", "factored_zeros", "all_finite", "zero_scalar", "zeros_like", "scaled"]
 )
 
 

@@ -25,9 +25,6 @@ ENGINES = tuple(name for name in ("loop", "blocked", "foreach") if name in engin
 REQUIRED: dict[str, dict[str, Any]] = {}
 """Options without a default, by optimizer."""
 
-LR_FREE = frozenset({"adafactor", "adadelta"})
-"""Optimizers whose step is not proportional to ``lr`` by design, beside those that estimate it (global rules)."""
-
 
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
@@ -82,6 +79,11 @@ def refuses(name: str, **cfg: Any) -> bool:
     except ValueError:
         return True
     return False
+
+
+def lively_lr(name: str) -> float:
+    """A learning rate at which a few steps show: the default, but no less than 0.01."""
+    return max(zoo.optimizer_config(name).model_fields["lr"].default or 0.0, 0.01)
 
 
 def random_grads(params: Sequence[Tensor], seed: int, scale: float = 1.0) -> list[Tensor]:

@@ -76,9 +76,9 @@ def train(opt: Any, loss_of: Callable[[], Tensor], steps: int) -> float:
 
 
 def learning_rate(name: str) -> float:
-    """The table's, else a multiple of the default."""
-    default = zoo.optimizer_config(name).model_fields["lr"].default
-    return LEARNING_RATES.get(name, DEFAULT_FACTOR * default if default else 0.1)
+    """The table's, else a multiple of the default; a default near one is a multiplier, and stays."""
+    default = zoo.optimizer_config(name).model_fields["lr"].default or 0.01
+    return LEARNING_RATES.get(name, default if default >= 0.5 else DEFAULT_FACTOR * default)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward:UserWarning")

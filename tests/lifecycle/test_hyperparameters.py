@@ -21,6 +21,7 @@ from .common import (
     assert_same,
     every_optimizer,
     has_option,
+    lively_lr,
     make,
     params_of,
     random_grads,
@@ -250,7 +251,8 @@ UNUSED_BETA1: dict[str, str] = {}
 def test_cycled_momentum_is_used(name: str, scheduler: str) -> None:
     cycle = CYCLES[scheduler]
     key = next((key for key in ("momentum", "betas") if has_option(name, key)), None)
-    params = params_of([(16, 8), (4,)])
+    shapes = [(16, 8), (4,)]
+    params = params_of(shapes)
     if key is None:
         with pytest.raises(ValueError, match="momentum"):
             cycle(make(name, params), cycle_momentum=True)
@@ -259,7 +261,7 @@ def test_cycled_momentum_is_used(name: str, scheduler: str) -> None:
         return
     options = {"momentum": 0.9} if key == "momentum" else {}
     for lr in (0.01, torch.tensor(0.01)):
-        params, copies = params_of([(16, 8), (4,)]), params_of([(16, 8), (4,)])
+        params, copies = params_of(shapes, torch.float64), params_of(shapes, torch.float64)
         opt, still = make(name, params, lr=lr, **options), make(name, copies, lr=lr, **options)
         before = opt.param_groups[0][key]
         seen = walk(opt, params, cycle(opt, cycle_momentum=True))
@@ -278,8 +280,8 @@ def test_cycled_momentum_is_used(name: str, scheduler: str) -> None:
 
 @every_optimizer
 def test_weight_decay_switched_on_in_mid_training_acts(name: str) -> None:
-    params, copies = params_of(), params_of()
-    opt, plain = make(name, params, weight_decay=0.0, lr=0.01), make(name, copies, weight_decay=0.0, lr=0.01)
+    params, copies = params_of(dtype=torch.float64), params_of(dtype=torch.float64)
+    opt, plain = (make(name, ps, weight_decay=0.0, lr=lively_lr(name)) for ps in (params, copies))
     run(opt, params, range(2))
     run(plain, copies, range(2))
     assert_same(params, copies)

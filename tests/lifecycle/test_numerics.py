@@ -16,6 +16,7 @@ from .common import (
     assert_finite,
     assert_same,
     every_optimizer,
+    lively_lr,
     make,
     moves,
     params_of,
@@ -186,12 +187,11 @@ NOT_SCALED_BY_LR: dict[str, str] = {}
 def test_plain_bfloat16_stalls_where_kahan_and_stochastic_rounding_learn(name: str) -> None:
     lr = zoo.optimizer_config(name).model_fields["lr"].default or 1e-3
     wanted = QUARTER_SPACING * STALL_STEPS
-    for _ in range(4):  # an lr at which float32 takes steps of the wanted size
+    for _ in range(15):  # an lr at which float32 takes steps of the wanted size
         moved = _learned(name, lr, STALL_STEPS, torch.float32)
-        assert moved > 0
         if 0.7 < moved / wanted < 1.4:
             break
-        lr *= wanted / moved
+        lr *= min(max(wanted / max(moved, 1e-12), 0.01), 100.0)
     else:
         assert name in NOT_SCALED_BY_LR, f"moved {moved}, not {wanted}, at lr {lr}"
         return
@@ -243,8 +243,8 @@ def test_state_dtype_is_kept_while_training(name: str) -> None:
 @every_optimizer
 def test_weight_decay_pulls_towards_zero(name: str) -> None:
     def shrinkage(decay: float) -> float:
-        params = [P(6, 4, seed=3)]
-        opt = make(name, params, lr=0.01, weight_decay=decay)
+        params = [P(6, 4, seed=3, dtype=torch.float64)]
+        opt = make(name, params, lr=lively_lr(name), weight_decay=decay)
         for seed in range(3):
             take_step(opt, params, [g * 0.1 for g in random_grads(params, seed)])
         return float(params[0].detach().norm())

@@ -236,7 +236,7 @@ def test_state_has_torchs_names_shapes_and_dtypes(pair: Pair) -> None:
 @every_pair
 def test_torchs_options_and_defaults_are_ours(pair: Pair) -> None:
     translated = TRANSLATED.get(pair.name, {})
-    opt = pair.zoo(params_of(pair.shapes), **{})
+    opt = pair.zoo(params_of(pair.shapes))
     for key, value in pair.torch(params_of(pair.shapes)).defaults.items():
         ours = RENAMED.get(pair.name, {}).get(key, key)
         if ours in translated:

@@ -26,7 +26,9 @@ PROBLEM = json.loads((GOLDEN / "problem.json").read_text())
 def _cases() -> dict[str, Case]:
     cases: dict[str, Case] = {}
     for module in pkgutil.iter_modules(golden_cases.__path__):
-        for name, case in getattr(importlib.import_module(f"{golden_cases.__name__}.{module.name}"), "CASES", {}).items():
+        for name, case in getattr(
+            importlib.import_module(f"{golden_cases.__name__}.{module.name}"), "CASES", {}
+        ).items():
             assert name not in cases, f"case {name} is claimed twice"
             cases[name] = case
     return cases

@@ -82,7 +82,9 @@ def store_state(stored: dict[str, Tensor], s: State) -> None:
             tensor.copy_(value)
 
 
-def run_whole(pipeline: Pipeline, p: Tensor, g: Tensor, state: dict[str, Tensor], c: Scalars, noise: Tensor | None) -> None:
+def run_whole(
+    pipeline: Pipeline, p: Tensor, g: Tensor, state: dict[str, Tensor], c: Scalars, noise: Tensor | None
+) -> None:
     """The pipeline on whole tensors (or lists of them), with conversions to and from the dtype of the computation."""
     dtype = compute_dtype(p.dtype)
     s = load_state(state, dtype)

@@ -13,7 +13,7 @@ import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -157,6 +157,6 @@ class Kernel:
 _serial = itertools.count()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _kernel(pipeline: Pipeline, state_names: tuple[str, ...], names: Names, static: Static) -> Kernel:
     return Kernel(pipeline, state_names, names, static)

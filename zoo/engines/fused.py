@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..pipeline import Scalars, Slots
 from .base import Batch, Engine, Item, Totals
-from .blocked import BlockedEngine, flat_item, flat_view
+from .blocked import BlockedEngine, flat_view
 
 __all__ = ["FusedAdagrad", "FusedAdam", "FusedEngine", "FusedKernel", "FusedSGD", "has_fused_kernel"]
 

@@ -338,9 +338,6 @@ _BY_NAME: dict[str, Function] = {
     **{name: partial(_refuse, name) for name in (*_NEEDS_ONE, "item", "tolist", "numpy")},
 }
 _WHOLE: dict[Function, Function] = {torch.linalg.vector_norm: _norm} | {
-    getattr(home, name): answer
-    for home in (torch, Tensor)
-    for name, answer in _BY_NAME.items()
-    if hasattr(home, name)
+    getattr(home, name): answer for home in (torch, Tensor) for name, answer in _BY_NAME.items() if hasattr(home, name)
 }
 """What answers for the whole list, by the function of torch that was called."""
