@@ -10,10 +10,10 @@ import inspect
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import zoo
 from zoo.capabilities import capabilities_of
+from zoo.cli import describe_type
 from zoo.helpers.table import helper_table
 
 DOCS = Path(__file__).parent
@@ -63,7 +63,7 @@ def optimizer_page(name: str) -> str:
     properties = cls.Config.model_json_schema()["properties"]
     for field in dict.fromkeys([*changed, *own]):
         info = cls.Config.model_fields[field]
-        lines.append(f"| `{field}` | {_type(properties[field])} | `{info.default!r}` | {info.description} |")
+        lines.append(f"| `{field}` | {describe_type(properties[field])} | `{info.default!r}` | {info.description} |")
     lines += ["", "Every optimizer also has the [shared options](../shared-options.md).", ""]
     can = capabilities_of(cls)
     lines += [
@@ -95,24 +95,6 @@ def _markdown(docstring: str) -> str:
     return re.sub(r"(?<!`)``(?!`)", "`", "\n".join(lines).rstrip())
 
 
-def _type(schema: dict[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(_type(option) for option in schema["anyOf"])
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    kind = {"null": "none", "number": "float", "array": "tuple", "boolean": "bool", "integer": "int"}
-    text = kind.get(schema.get("type", ""), schema.get("type", "any"))
-    if schema.get("type") == "array" and "prefixItems" in schema:
-        text = f"{len(schema['prefixItems'])} × {_type(schema['prefixItems'][0])}"
-    bounds = []
-    for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<")):
-        if key in schema and abs(schema[key]) < 1e9:
-            bounds.append(f"{sign} {schema[key]:g}")
-    return f"{text} {', '.join(bounds)}".strip()
-
-
 def shared_page() -> str:
     """The options that every optimizer has."""
     lines = [
@@ -125,7 +107,7 @@ def shared_page() -> str:
     lines += ["| option | type | default | meaning |", "| --- | --- | --- | --- |"]
     properties = zoo.OptimizerConfig.model_json_schema()["properties"]
     for field, info in zoo.OptimizerConfig.model_fields.items():
-        lines.append(f"| `{field}` | {_type(properties[field])} | `{info.default!r}` | {info.description} |")
+        lines.append(f"| `{field}` | {describe_type(properties[field])} | `{info.default!r}` | {info.description} |")
     return "\n".join([*lines, ""])
 
 

@@ -36,7 +36,7 @@ def _leave_no_default(monkeypatch: pytest.MonkeyPatch):
 def test_auto_takes_torchs_kernel_where_it_is_exactly_the_rule() -> None:
     assert engine_of() == "fused"
     assert engine_of(amsgrad=True) == "fused"
-    assert engine_of(cautious=True) == "loop"
+    assert engine_of(cautious=True) == "blocked"
     assert engine_of(cautious="plain") == "blocked"
     assert engine_of(adamd=True) == "blocked"
     assert engine_of(decay_mode="independent", decoupled_weight_decay=False) == "blocked"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..config import EngineName
-from ..granularity import Granularity
 from .base import Batch, Engine, Item, Totals
 from .blocked import BlockedEngine
 from .compiled import CompiledEngine
@@ -92,7 +91,7 @@ def _pick(group: Mapping[str, Any], batch: Batch) -> str:
         return "fused"
     if batch.items[0].param.device.type != "cpu":
         return "foreach" if group["foreach"] is not False else "loop"
-    return "blocked" if batch.pipeline.granularity is Granularity.ELEMENTWISE else "loop"
+    return "blocked"
 
 
 def _fused_applies(batch: Batch) -> bool:

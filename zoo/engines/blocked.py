@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..granularity import Granularity
 from .base import Batch, Item, Totals, add_totals, reduce_whole, run_whole
-from .loop import LoopEngine
+from .stacked import StackedRunner
 
 __all__ = ["SMALL", "BlockedEngine", "Bundle", "Layout", "flat_item", "flat_view", "layout_of"]
 
@@ -129,17 +129,17 @@ def _adopt(items: list[Item]) -> Bundle:
 
 
 class BlockedEngine:
-    """Runs an elementwise pipeline block by block; other rules run tensor by tensor."""
+    """Runs an elementwise pipeline block by block; other rules run over stacks of equal shapes."""
 
     name = "blocked"
 
     def __init__(self) -> None:
-        self._loop = LoopEngine()
+        self._stacked = StackedRunner()
 
     def step(self, batch: Batch) -> None:
         """Take the step of every item."""
         if batch.pipeline.granularity is not Granularity.ELEMENTWISE:
-            return self._loop.step(batch)
+            return self._stacked.step(batch)
         layout = layout_of(batch)
         odd = list(layout.odd)
         for bundle in layout.bundles:

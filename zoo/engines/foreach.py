@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..granularity import Granularity
 from .base import Batch, Item, Totals, add_totals, reduce_whole, run_whole
+from .stacked import StackedRunner
 from .tensor_list import TensorList
 
 __all__ = ["ForeachEngine"]
@@ -19,8 +20,13 @@ class ForeachEngine:
 
     name = "foreach"
 
+    def __init__(self) -> None:
+        self._stacked = StackedRunner()
+
     def step(self, batch: Batch) -> None:
         """Take the step of every item."""
+        if batch.pipeline.granularity is Granularity.MATRIX:
+            return self._stacked.step(batch)  # there is no foreach product of matrices
         for items in _bundles(batch):
             if len(items) == 1:
                 item = items[0]
@@ -28,6 +34,7 @@ class ForeachEngine:
                 continue
             p, g, state, noise = _listed(items)
             run_whole(batch.pipeline, p, g, state, batch.scalars, noise)
+        return None
 
     def reduce(self, batch: Batch) -> Totals:
         """Sum the rule's reductions over all items."""
