@@ -80,7 +80,8 @@ def test_capturable_keeps_the_count_on_the_device_and_reads_nothing_back(name: s
     if not capabilities_of(zoo.optimizer_class(name)).capturable:
         pytest.skip(f"{name} declares that it can't be captured")
     params = [torch.nn.Parameter(torch.ones(4, 3, device="meta")), torch.nn.Parameter(torch.ones(3, device="meta"))]
-    opt = zoo.create_optimizer(name, params, capturable=True)
+    # The loop: torch's meta version of _foreach_mul reads a scalar that its device kernels do not.
+    opt = zoo.create_optimizer(name, params, capturable=True, engine="loop")
     for _ in range(2):
         for p in params:
             p.grad = torch.ones_like(p)
