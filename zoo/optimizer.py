@@ -464,13 +464,26 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             g = p.grad
             if g is None or not p.requires_grad:
                 continue
-            if g.layout is not torch.strided and not (self.supports_sparse or group["densify"]):
-                raise RuntimeError(
-                    f"{self._name()} does not support sparse gradients (parameter {self._label(p)}); use densify=True, "
-                    "an optimizer with sparse support such as sparse_adam or sgd, or nn.Embedding(sparse=False)"
-                )
+            if g.layout is not torch.strided and not group["densify"]:
+                self._check_sparse(p, group)
             params.append(p)
         return params
+
+    def _check_sparse(self, p: Tensor, group: Mapping[str, Any]) -> None:
+        """Refuse a sparse gradient that the rule, or a slot before it, can't take."""
+        label = self._label(p)
+        if not self.supports_sparse:
+            raise RuntimeError(
+                f"{self._name()} does not support sparse gradients (parameter {label}); use densify=True, "
+                "an optimizer with sparse support such as sparse_adam or sgd, or nn.Embedding(sparse=False)"
+            )
+        slots = self._pipeline(self._hyper(group)).slots
+        dense_only = [name for name, value in vars(slots).items() if value and name not in ("maximize", "decay")]
+        if dense_only:
+            raise RuntimeError(
+                f"{self._name()}: {', '.join(dense_only)} is not compatible with sparse gradients (parameter {label}); "
+                "switch it off or use densify=True"
+            )
 
     def _label(self, p: Tensor) -> str:
         """The parameter's name where names are known, else its position."""
@@ -534,7 +547,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             Batch(
                 pipeline=pipeline,
                 scalars=Scalars(),
-                items=[self._item(params[i], states[i], pipeline, gather=False) for i in positions],
+                items=[self._item(params[i], states[i], pipeline, gather=False, densify=group["densify"]) for i in positions],
                 engine=self._engines.get("loop"),
                 block_size=group["block_size"],
                 chunk_bytes=group["foreach_chunk_bytes"],
@@ -560,13 +573,14 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             vars(batch.scalars).update(advanced)
             for item, i in zip(batch.items, positions, strict=True):
                 if item.plain:
-                    item.grad = cast(Tensor, params[i].grad)
+                    item.grad = self._gradient(params[i], group["densify"])
                 else:
-                    fresh = self._item(params[i], plan.states[i], batch.pipeline, gather=True)
+                    fresh = self._item(params[i], plan.states[i], batch.pipeline, gather=True, densify=group["densify"])
                     item.param, item.grad, item.state, item.finish = fresh.param, fresh.grad, fresh.state, fresh.finish
                 if batch.pipeline.slots.rounding == "stochastic":
                     item.noise = Noise(stream_seed(group["seed"], int(step or 0), plan.first + i), item.param.device)
-            batch.engine = self._engines.choose(group, batch)
+            sparse = self.supports_sparse and any(item.grad.layout is not torch.strided for item in batch.items)
+            batch.engine = self._engines.get("loop") if sparse else self._engines.choose(group, batch)
 
     def _pipeline(self, hyper: C) -> Pipeline:
         granularity = self.update_granularity
@@ -577,11 +591,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             granularity = max(granularity, Granularity.TENSOR)
         return Pipeline(self._rule(), Slots.of(hyper, self.decay_mode(hyper)), granularity)
 
-    def _item(self, p: Tensor, state: dict[str, Tensor], pipeline: Pipeline, *, gather: bool) -> Item:
-        """What an engine needs to know of ``p``: the tensors themselves where they are plain, else views or wholes."""
+    def _gradient(self, p: Tensor, densify: bool) -> Tensor:
         g = cast(Tensor, p.grad)
-        if g.layout is not torch.strided and not self.supports_sparse:
-            g = g.to_dense()
+        return g.to_dense() if g.layout is not torch.strided and (densify or not self.supports_sparse) else g
+
+    def _item(self, p: Tensor, state: dict[str, Tensor], pipeline: Pipeline, *, gather: bool, densify: bool) -> Item:
+        """What an engine needs to know of ``p``: the tensors themselves where they are plain, else views or wholes."""
+        g = self._gradient(p, densify)
         tensors = {name: tensor for name, tensor in state.items() if name != "step"}
         if g is p.grad and not p.is_complex() and not is_distributed(p) and not is_distributed(g):
             return Item(param=p, grad=g, state=tensors, key=p, home=state)

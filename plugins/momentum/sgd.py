@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
@@ -37,10 +38,11 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
         θ_t &= θ_{t-1} - γ\, b_t \qquad\text{Nesterov: } θ_{t-1} - γ (g_t + μ b_t)
 
     State: none without momentum, else ``momentum_buffer``, 4 bytes a float32 parameter. Checkpoints are
-    interchangeable with ``torch.optim.SGD``. Good for: vision models with a tuned schedule.
+    interchangeable with ``torch.optim.SGD``. Sparse gradients stay sparse without momentum. Good for: vision models with a tuned schedule.
     """
 
     counts_steps = False
+    supports_sparse = True
     fused_kernel = FusedSGD()
 
     def has_step(self, cfg: SGDConfig) -> bool:
@@ -57,6 +59,7 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
     def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> helpers.Scaled:
         if not c.heavy:
             return helpers.scaled(g, c.lr)
+        g = g.to_dense() if g.layout is torch.sparse_coo else g
         helpers.add_(s.momentum_buffer.mul_(c.momentum), g, c.share)
         return helpers.scaled(
             helpers.nesterov(s.momentum_buffer, g, c.momentum) if c.nesterov else s.momentum_buffer, c.lr

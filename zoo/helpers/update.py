@@ -33,7 +33,7 @@ class Scaled(NamedTuple):
         if isinstance(self.scale, Tensor):
             return param.sub_(self.tensor())
         if self.denominator is None:
-            return param.sub_(self.numerator, alpha=self.scale)
+            return param.add_(self.numerator, alpha=-self.scale)  # add_ and not sub_: it takes sparse tensors
         return param.addcdiv_(self.numerator, self.denominator, value=-self.scale)
 
 
