@@ -44,6 +44,7 @@ def hutchinson_hessian(
     samples: int = 1,
     distribution: Distribution = "rademacher",
     allow_linear: bool = False,
+    retain_graph: bool = False,
 ) -> list[Tensor | None]:
     """The mean of z∘Hz over the samples: an estimate of the diagonal of the Hessian, a tensor a parameter.
 
@@ -58,6 +59,7 @@ def hutchinson_hessian(
         distribution: of z.
         allow_linear: let a gradient without a graph stand for a parameter that the loss is linear in: its row
             of the Hessian is zero.
+        retain_graph: keep the graph for another call, over other parameters of the same backward pass.
 
     Returns:
         A list as long as ``params``: None where the gradient is None; zeros where no gradient depends on it.
@@ -93,7 +95,7 @@ def hutchinson_hessian(
                 outputs,
                 inputs,
                 grad_outputs=[z for z, (_, grad) in zip(draws, with_grad, strict=True) if grad.requires_grad],
-                retain_graph=sample < samples - 1,
+                retain_graph=retain_graph or sample < samples - 1,
                 allow_unused=True,
             )
             for total, z, product in zip(totals, draws, products, strict=True):

@@ -1,0 +1,1 @@
+"""Optimizers that use the diagonal of the Hessian."""
