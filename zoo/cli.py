@@ -12,6 +12,7 @@ from rich.table import Table
 
 from . import __version__, registry
 from .errors import UnknownOptimizerError
+from .race.cli import race_command
 from .spec import OptimizerSpec
 
 __all__ = ["app", "main"]
@@ -149,6 +150,9 @@ def describe_type(schema: dict[str, Any]) -> str:
 def schema_command(name: Annotated[str, typer.Argument(help="An optimizer's name or alias.")]) -> None:
     """Print the JSON schema of an optimizer's options."""
     typer.echo(json.dumps(registry.optimizer_config(name).model_json_schema(), indent=1, ensure_ascii=False))
+
+
+app.command("race")(race_command)
 
 
 def main() -> None:
