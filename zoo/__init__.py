@@ -16,12 +16,17 @@ _EXPORTS = {
     "Scalars": "zoo.pipeline",
     "State": "zoo.pipeline",
     "UnknownOptimizerError": "zoo.errors",
+    "unregister": "zoo.registry",
+    "AmbiguousOptimizerError": "zoo.errors",
+    "PluginError": "zoo.errors",
     "create_optimizer": "zoo.registry",
     "hookimpl": "zoo.hookspecs",
     "list_optimizers": "zoo.registry",
     "optimizer_class": "zoo.registry",
     "optimizer_config": "zoo.registry",
     "optimizer_spec": "zoo.registry",
+    "register": "zoo.registry",
+    "registered": "zoo.registry",
     "release_gradients": "zoo.release",
     "set_default_engine": "zoo.engines",
 }
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from . import helpers as helpers
     from .config import OptimizerConfig as OptimizerConfig
     from .engines import set_default_engine as set_default_engine
+    from .errors import AmbiguousOptimizerError as AmbiguousOptimizerError
+    from .errors import PluginError as PluginError
     from .errors import UnknownOptimizerError as UnknownOptimizerError
     from .granularity import Granularity as Granularity
     from .hookspecs import hookimpl as hookimpl
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
     from .registry import optimizer_class as optimizer_class
     from .registry import optimizer_config as optimizer_config
     from .registry import optimizer_spec as optimizer_spec
+    from .registry import register as register
+    from .registry import registered as registered
+    from .registry import unregister as unregister
     from .release import release_gradients as release_gradients
     from .spec import OptimizerSpec as OptimizerSpec
     from .spec import Paper as Paper

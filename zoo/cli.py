@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import __version__, registry
-from .errors import UnknownOptimizerError
+from .errors import AmbiguousOptimizerError, PluginError, UnknownOptimizerError
 from .race.cli import race_command
 from .spec import OptimizerSpec
 
@@ -146,6 +146,28 @@ def describe_type(schema: dict[str, Any]) -> str:
     return f"{text} {', '.join(bounds)}".strip()
 
 
+@app.command("doctor")
+def doctor_command() -> None:
+    """Check every installed plugin; exit code 1 where something is wrong."""
+    found = registry.plugins()
+    table = Table(box=None, pad_edge=False)
+    for title in ("plugin", "distribution", "version", "state", "optimizers"):
+        table.add_column(title, no_wrap=True)
+    for plugin in found:
+        table.add_row(plugin.name, plugin.distribution, plugin.version, plugin.state, str(len(plugin.specs)))
+    console = _console()
+    console.print(table)
+    wrong = [plugin for plugin in found if plugin.state == "broken"]
+    for plugin in wrong:
+        console.print(f"{plugin.name} of {plugin.distribution}: {plugin.cause}", highlight=False)
+        console.print(f"  remedy: {plugin.remedy}", highlight=False)
+    clashes = registry.clashes()
+    for name, owners in clashes.items():
+        console.print(f"{name}: in {', '.join(owners)}; ask for one as {owners[0]}:{name}", highlight=False)
+    if wrong or clashes:
+        raise typer.Exit(1)
+
+
 @app.command("schema")
 def schema_command(name: Annotated[str, typer.Argument(help="An optimizer's name or alias.")]) -> None:
     """Print the JSON schema of an optimizer's options."""
@@ -159,7 +181,7 @@ def main() -> None:
     """Entry point of ``zoo``: errors that a user can cause are one line on stderr, exit code 2."""
     try:
         app()
-    except UnknownOptimizerError as error:
+    except (AmbiguousOptimizerError, PluginError, UnknownOptimizerError) as error:
         typer.echo(f"zoo: {error}", err=True)
         sys.exit(2)
 

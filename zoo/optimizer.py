@@ -94,6 +94,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     supports_capturable: ClassVar[bool] = True
     needs_closure: ClassVar[bool] = False
     needs_create_graph: ClassVar[bool] = False
+    registered_name: ClassVar[str]
     fused_kernel: ClassVar[FusedKernel | None] = None
     helpers = helpers
 
@@ -201,7 +202,7 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
     @classmethod
     def _name(cls) -> str:
-        return cls.__name__.lower()
+        return str(cls.__dict__.get("registered_name", cls.__name__.lower()))
 
     @property
     def capabilities(self) -> Capabilities:

@@ -75,8 +75,6 @@ class ScheduleFree(BaseOptimizer[C], rule=Granularity.ELEMENTWISE):
     def learning_rate(self, group: Mapping[str, Any]) -> Any:
         return group["scheduled_lr"]
 
-    # Modes ----------------------------------------------------------------------------------------------------
-
     def train(self) -> None:
         """Let the parameters hold y, the weights that training steps change."""
         self._switch(True)
