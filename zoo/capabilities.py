@@ -47,6 +47,8 @@ def capabilities_of(cls: type[BaseOptimizer[Any]]) -> Capabilities:
     elementwise = cls.granularity is Granularity.ELEMENTWISE
     needs_all = cls.granularity is Granularity.GLOBAL
     special = cls.needs_closure or cls.needs_create_graph
+    # Numbers that a group moves on once a step can't be moved once a parameter.
+    steps_alone = not special and not needs_all and not cls.moves_group_numbers()
     engines = ["loop", *(["blocked"] if elementwise else []), "foreach", "compiled"]
     return Capabilities(
         granularity=cls.granularity,
@@ -57,6 +59,6 @@ def capabilities_of(cls: type[BaseOptimizer[Any]]) -> Capabilities:
         create_graph=cls.needs_create_graph,
         capturable=cls.supports_capturable and not special,
         differentiable=not special and not needs_all,
-        gradient_release=not special and not needs_all,
+        gradient_release=steps_alone,
         sharded="local" if elementwise else "gathered",
     )

@@ -204,6 +204,11 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
     def _name(cls) -> str:
         return str(cls.__dict__.get("registered_name", cls.__name__.lower()))
 
+    @classmethod
+    def moves_group_numbers(cls) -> bool:
+        """Whether a step moves numbers of the parameter group on (the rule has an ``advance`` of its own)."""
+        return cls.advance is not BaseOptimizer.advance
+
     @property
     def capabilities(self) -> Capabilities:
         """What this optimizer can do: engines, dtypes, sparse gradients, sharding."""

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from .granularity import Granularity
 from .optimizer import BaseOptimizer
 
 __all__ = ["GradientRelease", "release_gradients"]
@@ -70,7 +69,7 @@ def release_gradients(opt: torch.optim.Optimizer, *, every: int = 1) -> Gradient
     name = type(opt).__name__.lower()
     if every < 1:
         raise ValueError(f"every must be at least 1, not {every}")
-    if opt.granularity is Granularity.GLOBAL or opt.needs_closure or opt.needs_create_graph:
+    if not opt.capabilities.gradient_release:
         raise ValueError(
             f"{name} needs all gradients at once (or a closure): its gradients can't be released one by one"
         )

@@ -15,4 +15,7 @@ CASES = {
     "adamw": Case("adamw"),
     "adamw.amsgrad": Case("adamw"),
     "lion": Case("lion"),
+    # Theirs is a flag, ours a mode; the peak of the schedule is the learning rate itself.
+    "cautious.lion": Case("lion", {"caution": "cautious", "foreach": None}),
+    "lion.fully_decoupled": Case("lion", {"decoupled_weight_decay": None}, {"decay_mode": "independent"}),
 }
