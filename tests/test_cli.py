@@ -32,7 +32,9 @@ def test_list_as_json_and_markdown_and_filtered() -> None:
     assert [record["name"] for record in records] == zoo.list_optimizers()
     assert records[0]["paper"]["title"]
     assert invoke("list", "adamw", "--markdown").splitlines()[2].startswith("| `adamw` | adaptive | 2019 |")
-    assert [r["name"] for r in json.loads(invoke("list", "--json", "--family", "sign"))] == zoo.list_optimizers(family="sign")
+    assert [r["name"] for r in json.loads(invoke("list", "--json", "--family", "sign"))] == zoo.list_optimizers(
+        family="sign"
+    )
 
 
 @pytest.mark.parametrize("name", zoo.list_optimizers())
@@ -53,7 +55,9 @@ def test_schema_is_json_schema() -> None:
 
 
 def test_an_unknown_name_is_one_line_on_stderr_and_exit_code_2() -> None:
-    done = subprocess.run([sys.executable, "-m", "zoo.cli", "show", "adma"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "zoo.cli", "show", "adma"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("zoo: unknown optimizer 'adma'; closest: adam")
     assert len(done.stderr.splitlines()) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-
 from importlib.metadata import entry_points
 from pathlib import Path
 

@@ -129,7 +129,9 @@ def test_the_same_plugin_on_two_paths_is_one(site: Path, tmp_path: Path) -> None
     assert json.loads(done.stdout).count("prints") == 1
 
 
-@pytest.mark.parametrize("spelled", ["adamw", "AdamW", "Adam-W".replace("-", ""), " adamw ", "ADAMW_HF", "adamw-hf", "adamw hf"])
+@pytest.mark.parametrize(
+    "spelled", ["adamw", "AdamW", "Adam-W".replace("-", ""), " adamw ", "ADAMW_HF", "adamw-hf", "adamw hf"]
+)
 def test_names_ignore_case_dashes_and_spaces(spelled: str) -> None:
     assert zoo.optimizer_spec(spelled).name == "adamw"
 
@@ -145,7 +147,9 @@ def test_an_unknown_name_gets_the_three_closest_and_how_to_list_all() -> None:
 
 
 def test_listing_filters_by_pattern_family_and_tag() -> None:
-    assert zoo.list_optimizers("adam?") == [name for name in zoo.list_optimizers() if name[:4] == "adam" and len(name) == 5]
+    assert zoo.list_optimizers("adam?") == [
+        name for name in zoo.list_optimizers() if name[:4] == "adam" and len(name) == 5
+    ]
     assert zoo.list_optimizers(family="schedule_free") == zoo.list_optimizers("schedule_free_*")
     assert "prodigy" in zoo.list_optimizers(tag="parameter-free")
     assert zoo.list_optimizers("no*such") == []

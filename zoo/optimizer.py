@@ -553,7 +553,10 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
             Batch(
                 pipeline=pipeline,
                 scalars=Scalars(),
-                items=[self._item(params[i], states[i], pipeline, gather=False, densify=group["densify"]) for i in positions],
+                items=[
+                    self._item(params[i], states[i], pipeline, gather=False, densify=group["densify"])
+                    for i in positions
+                ],
                 engine=self._engines.get("loop"),
                 block_size=group["block_size"],
                 chunk_bytes=group["foreach_chunk_bytes"],

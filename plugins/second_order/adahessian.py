@@ -19,8 +19,12 @@ class AdaHessianConfig(HessianConfig):
     lr: LearningRate = Field(0.1, description="Learning rate γ.")
     betas: Betas = Field((0.9, 0.999), description="Decay rates β₁, β₂ of the moving averages of g and D².")
     eps: Epsilon = Field(1e-8, description="ε, added to the denominator.")
-    hessian_power: Unit = Field(1.0, description="Power k of the root of the second moment; 1 is Newton-like, 0 plain momentum.")
-    average_conv_kernel: bool = Field(False, description="Average |D| over each convolution kernel (the paper's spatial averaging).")
+    hessian_power: Unit = Field(
+        1.0, description="Power k of the root of the second moment; 1 is Newton-like, 0 plain momentum."
+    )
+    average_conv_kernel: bool = Field(
+        False, description="Average |D| over each convolution kernel (the paper's spatial averaging)."
+    )
 
     raises = {**HessianConfig.raises, "average_conv_kernel": Granularity.TENSOR}
 

@@ -18,7 +18,9 @@ class HessianConfig(OptimizerConfig):
 
     update_period: int = Field(1, ge=1, description="Estimate the Hessian at every n-th step.")
     num_samples: int = Field(1, ge=1, description="Random vectors an estimate.")
-    distribution: Literal["rademacher", "gaussian"] = Field("rademacher", description="Distribution of the random vectors.")
+    distribution: Literal["rademacher", "gaussian"] = Field(
+        "rademacher", description="Distribution of the random vectors."
+    )
 
 
 C = TypeVar("C", bound=HessianConfig)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from zoo import OptimizerSpec, Paper, hookimpl
 
-_SOPHIA = Paper("Sophia: A Scalable Stochastic Second-order Optimizer for Language Model Pre-training", 2023, "2305.14342")
+_SOPHIA = Paper(
+    "Sophia: A Scalable Stochastic Second-order Optimizer for Language Model Pre-training", 2023, "2305.14342"
+)
 
 
 @hookimpl

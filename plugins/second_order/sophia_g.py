@@ -14,7 +14,9 @@ class SophiaGConfig(OptimizerConfig):
     """Options of Sophia-G; defaults are the authors' code's."""
 
     lr: LearningRate = Field(1e-4, description="Learning rate γ.")
-    betas: Betas = Field((0.965, 0.99), description="Decay rates β₁, β₂ of the moving averages of g and of the curvature.")
+    betas: Betas = Field(
+        (0.965, 0.99), description="Decay rates β₁, β₂ of the moving averages of g and of the curvature."
+    )
     rho: Positive = Field(0.04, description="ρ, scale of the curvature: larger clips fewer elements.")
     weight_decay: WeightDecay = Field(0.1, description="Weight decay λ, decoupled.")
     batch_size: int = Field(1, ge=1, description="B, the number of samples (tokens) whose mean the sampled loss is.")

@@ -34,7 +34,11 @@ FEATURES: dict[str, dict[str, Any]] = {
     "adamw foreach": {"engine": "foreach"},
     "adamw loop": {"engine": "loop"},
 }
-NAMES = [name for name in zoo.list_optimizers() if not (c := capabilities_of(zoo.optimizer_class(name))).closure and not c.create_graph]
+NAMES = [
+    name
+    for name in zoo.list_optimizers()
+    if not (c := capabilities_of(zoo.optimizer_class(name))).closure and not c.create_graph
+]
 CASES = {**{name: {} for name in NAMES}, **FEATURES}
 
 

@@ -39,7 +39,7 @@ def test_states_of_a_bundle_share_one_buffer(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_saved_state_holds_its_own_elements_only(name: str) -> None:
-    params, opt = make(name, [4] * 200)
+    _params, opt = make(name, [4] * 200)
     run(opt, 1)
     buffer = io.BytesIO()
     torch.save(opt.state_dict()["state"][0], buffer)
@@ -63,7 +63,7 @@ def test_a_replaced_state_tensor_is_used_at_the_next_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_shares_nothing_with_its_original(name: str) -> None:
-    params, opt = make(name, [4, 5])
+    _params, opt = make(name, [4, 5])
     run(opt, 2)
     twin = copy.deepcopy(opt)
     before = {i: {k: v.clone() for k, v in s.items()} for i, s in opt.state_dict()["state"].items()}
@@ -90,7 +90,7 @@ def test_parameters_with_a_gradient_may_change_from_step_to_step(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_group_that_joins_later_is_bundled_too(name: str) -> None:
-    params, opt = make(name, [4, 5])
+    _params, opt = make(name, [4, 5])
     run(opt, 2)
     late = torch.nn.Parameter(torch.ones(3))
     opt.add_param_group({"params": [late]})

@@ -31,9 +31,7 @@ class Call:
     def __str__(self) -> str:
         return self.name
 
-    def make(
-        self, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, scale: float = 1.0
-    ) -> list[Tensor]:
+    def make(self, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0, scale: float = 1.0) -> list[Tensor]:
         """Fresh arguments for tensors of a shape."""
         generator = torch.Generator().manual_seed(seed)
 
@@ -57,9 +55,7 @@ class Call:
         return results + [tensors[i] for i in self.changes]
 
 
-def _call(
-    name: str, *tensors: str, changes: tuple[int, ...] = (), min_ndim: int = 0, **numbers: float
-) -> Call:
+def _call(name: str, *tensors: str, changes: tuple[int, ...] = (), min_ndim: int = 0, **numbers: float) -> Call:
     return Call(name, getattr(helpers, name), tensors, numbers, changes, min_ndim)
 
 

@@ -69,6 +69,4 @@ def test_autograd_flows_through_the_bound() -> None:
             total = total + helpers.adam_denominator(running, 0.5, 1e-3)
         return total
 
-    assert torch.autograd.gradcheck(
-        two_steps, (torch.rand(4, dtype=torch.float64).add(0.5).requires_grad_(),)
-    )
+    assert torch.autograd.gradcheck(two_steps, (torch.rand(4, dtype=torch.float64).add(0.5).requires_grad_(),))

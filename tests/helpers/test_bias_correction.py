@@ -71,9 +71,7 @@ def test_the_formula_as_printed_would_lose_digits_in_float32() -> None:
 
 @given(BETAS, STEPS)
 def test_debias_beta_is_its_formula(beta: float, step: int) -> None:
-    expected = (
-        float((Fraction(beta) ** step - Fraction(beta)) / (Fraction(beta) ** step - 1)) if step < 30 else None
-    )
+    expected = float((Fraction(beta) ** step - Fraction(beta)) / (Fraction(beta) ** step - 1)) if step < 30 else None
     if expected is not None:
         assert helpers.debias_beta(beta, step) == pytest.approx(expected, rel=1e-9, abs=1e-300)
     assert 0 <= helpers.debias_beta(beta, step) <= beta

@@ -57,9 +57,7 @@ def test_no_units_gradient_is_larger_than_its_share_of_the_unit(xs: list[Tensor]
     clipped = helpers.adaptive_clip(grad, param, clip)
     bound = helpers.unit_norm(param).clamp(min=1e-3) * clip
     norm = helpers.unit_norm(grad)
-    torch.testing.assert_close(
-        clipped, torch.where(norm > bound, grad * bound / norm.clamp(min=1e-300), grad)
-    )
+    torch.testing.assert_close(clipped, torch.where(norm > bound, grad * bound / norm.clamp(min=1e-300), grad))
     assert (helpers.unit_norm(clipped) <= bound * (1 + 1e-9)).all()
 
 

@@ -54,9 +54,7 @@ def test_momentum_is_torchs_sgd(nesterov: bool, dampening: float) -> None:
     torch.manual_seed(0)
     param = torch.nn.Parameter(torch.randn(5))
     ours = param.detach().clone()
-    optimizer = torch.optim.SGD(
-        [param], lr=0.1, momentum=0.9, dampening=dampening, nesterov=nesterov, foreach=False
-    )
+    optimizer = torch.optim.SGD([param], lr=0.1, momentum=0.9, dampening=dampening, nesterov=nesterov, foreach=False)
     buffer = None
     for _ in range(5):
         param.grad = torch.randn(5)

@@ -18,9 +18,39 @@ from .calls import CALLS, SHAPES, Call
 EVERY = pytest.mark.parametrize("call", CALLS, ids=str)
 
 # Not in the table of calls: made of numbers, lists, randomness or shapes only; each has its own tests.
-ELSEWHERE = set(
-    ["adam_debias", "debias", "debias_beta", "sma_length", "sma_length_limit", "rectify", "sqrt", "maximum", "minimum", "where", "as_like", "is_batched", "per_tensor", "foreach_rms", "foreach_rms_clip", "rademacher_like", "gaussian_like", "hutchinson_hessian", "assign_hessian", "detach_grads_", "stochastic_round_", "collect_trainable", "default_to_fused_or_foreach", "view_as_real", "helper_table", "is_factorable", "factored_zeros", "all_finite", "zero_scalar", "zeros_like", "scaled"]
-)
+ELSEWHERE = {
+    "adam_debias",
+    "debias",
+    "debias_beta",
+    "sma_length",
+    "sma_length_limit",
+    "rectify",
+    "sqrt",
+    "maximum",
+    "minimum",
+    "where",
+    "as_like",
+    "is_batched",
+    "per_tensor",
+    "foreach_rms",
+    "foreach_rms_clip",
+    "rademacher_like",
+    "gaussian_like",
+    "hutchinson_hessian",
+    "assign_hessian",
+    "detach_grads_",
+    "stochastic_round_",
+    "collect_trainable",
+    "default_to_fused_or_foreach",
+    "view_as_real",
+    "helper_table",
+    "is_factorable",
+    "factored_zeros",
+    "all_finite",
+    "zero_scalar",
+    "zeros_like",
+    "scaled",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +90,7 @@ def test_float_and_tensor_numbers_agree(call: Call, dtype: torch.dtype) -> None:
 
 @EVERY
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize(
-    "number_dtype", [None, torch.float64, torch.float32], ids=["float", "float64", "float32"]
-)
+@pytest.mark.parametrize("number_dtype", [None, torch.float64, torch.float32], ids=["float", "float64", "float32"])
 def test_the_dtype_is_kept(call: Call, dtype: torch.dtype, number_dtype: torch.dtype | None) -> None:
     numbers = None if number_dtype is None else as_tensors(call, number_dtype)
     for shape in shapes_of(call):
@@ -191,8 +219,7 @@ class Tensors:
             return value.parts[i] if isinstance(value, cls) else value
 
         results = [
-            func(*(part(a, i) for a in args), **{k: part(v, i) for k, v in kwargs.items()})
-            for i in range(count)
+            func(*(part(a, i) for a in args), **{k: part(v, i) for k, v in kwargs.items()}) for i in range(count)
         ]
         if isinstance(results[0], tuple):
             return tuple(cls(list(column)) for column in zip(*results, strict=True))
@@ -224,4 +251,4 @@ def test_the_table_has_a_line_for_every_function() -> None:
         assert row.signature.startswith(f"{row.name}(") and " -> " in row.signature
         assert "'Tensor'" not in row.signature
         assert row.summary and "\n" not in row.summary
-    assert dict((r.name, r.signature) for r in rows)["rms"] == "rms(x: Tensor) -> Tensor"
+    assert {r.name: r.signature for r in rows}["rms"] == "rms(x: Tensor) -> Tensor"

@@ -16,9 +16,7 @@ STACKS = st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple)
 
 
 @given(MATRICES, st.integers(0, 100))
-def test_it_agrees_with_the_full_moment_where_the_squares_have_rank_one(
-    shape: tuple[int, int], seed: int
-) -> None:
+def test_it_agrees_with_the_full_moment_where_the_squares_have_rank_one(shape: tuple[int, int], seed: int) -> None:
     torch.manual_seed(seed)
     rows, columns = torch.rand(shape[0], 1).double() + 0.1, torch.rand(1, shape[1]).double() + 0.1
     row_var, col_var = helpers.factored_zeros(rows * columns)

@@ -63,13 +63,9 @@ def test_many_samples_approach_the_diagonal_of_a_full_hessian(distribution: help
     matrix = root @ root.T
     param = Parameter(torch.randn(4, dtype=torch.float64))
     grads = torch.autograd.grad(0.5 * param @ matrix @ param, param, create_graph=True)
-    (few,) = helpers.hutchinson_hessian(
-        [param], grads, generator=seeded(1), samples=1, distribution=distribution
-    )
+    (few,) = helpers.hutchinson_hessian([param], grads, generator=seeded(1), samples=1, distribution=distribution)
     grads = torch.autograd.grad(0.5 * param @ matrix @ param, param, create_graph=True)
-    (many,) = helpers.hutchinson_hessian(
-        [param], grads, generator=seeded(1), samples=4000, distribution=distribution
-    )
+    (many,) = helpers.hutchinson_hessian([param], grads, generator=seeded(1), samples=4000, distribution=distribution)
     assert few is not None and many is not None
     assert (many - matrix.diag()).norm() < 0.05 * matrix.diag().norm()
     assert (few - matrix.diag()).norm() > (many - matrix.diag()).norm()

@@ -17,9 +17,7 @@ from .strategies import tensors
 def test_the_ratio_is_that_of_the_norms_without_the_learning_rate(xs: list[Tensor], lr: float) -> None:
     param, direction = xs
     ratio = helpers.trust_ratio(param, direction * lr, lr)
-    expected = (
-        param.norm() / direction.norm() if param.any() and direction.any() else torch.tensor(1.0).double()
-    )
+    expected = param.norm() / direction.norm() if param.any() and direction.any() else torch.tensor(1.0).double()
     torch.testing.assert_close(ratio, expected)
 
 

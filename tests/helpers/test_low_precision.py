@@ -79,9 +79,7 @@ def test_a_compiler_that_fuses_casts_does_not_lose_the_compensation(dtype: torch
         results.append((param, compensation))
     assert torch.equal(results[0][0], results[1][0])
     torch.testing.assert_close(results[0][1], results[1][1])
-    torch.testing.assert_close(
-        results[0][0].float() + results[0][1], torch.full((64,), 0.995), rtol=1e-6, atol=0
-    )
+    torch.testing.assert_close(results[0][0].float() + results[0][1], torch.full((64,), 0.995), rtol=1e-6, atol=0)
 
 
 @HALF
@@ -110,9 +108,7 @@ def test_stochastic_rounding_is_right_on_average(dtype: torch.dtype, value: floa
     helpers.stochastic_round_(target, values, noise((200_000,)))
     spread = target.double().std().item()
     assert len(set(target.tolist())) <= 2
-    assert target.double().mean().item() == pytest.approx(
-        values[0].item(), abs=5 * spread / 200_000**0.5 + 1e-12
-    )
+    assert target.double().mean().item() == pytest.approx(values[0].item(), abs=5 * spread / 200_000**0.5 + 1e-12)
 
 
 @HALF

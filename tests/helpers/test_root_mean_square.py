@@ -25,9 +25,7 @@ def test_rms_of_complex_numbers_is_real() -> None:
 
 
 @given(tensors(1), THRESHOLDS, st.floats(1e-3, 1))
-def test_the_clipped_update_has_at_most_the_rms_allowed(
-    xs: list[Tensor], threshold: float, lr: float
-) -> None:
+def test_the_clipped_update_has_at_most_the_rms_allowed(xs: list[Tensor], threshold: float, lr: float) -> None:
     (update,) = xs
     clipped = helpers.rms_clip(update, threshold, lr)
     size = update.square().mean().sqrt()

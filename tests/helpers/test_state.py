@@ -38,7 +38,5 @@ def test_one_bad_element_anywhere_is_seen(bad: float) -> None:
     assert helpers.all_finite(clean)
     for index in (0, 2, 3):
         tensors = list(clean)
-        tensors[index] = (
-            (tensors[index].to_dense() * bad) if index != 3 else torch.tensor([bad, 1.0]).to_sparse()
-        )
+        tensors[index] = (tensors[index].to_dense() * bad) if index != 3 else torch.tensor([bad, 1.0]).to_sparse()
         assert not helpers.all_finite(tensors)

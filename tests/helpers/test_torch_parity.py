@@ -26,9 +26,7 @@ def test_real_views_share_memory() -> None:
 
 
 def test_parameters_with_a_gradient_are_collected_in_order() -> None:
-    params = [Parameter(torch.zeros(2)) for _ in range(3)] + [
-        Parameter(torch.zeros(1, dtype=torch.complex64))
-    ]
+    params = [Parameter(torch.zeros(2)) for _ in range(3)] + [Parameter(torch.zeros(1, dtype=torch.complex64))]
     params[0].grad, params[2].grad = torch.ones(2), torch.zeros(2)
     found = helpers.collect_trainable(params)
     assert [id(p) for p in found.params] == [id(params[0]), id(params[2])]

@@ -69,15 +69,11 @@ def hutchinson_hessian(
         ValueError: for lists of different lengths, fewer than one sample or an unknown distribution.
     """
     if len(params) != len(grads):
-        raise ValueError(
-            f"hutchinson_hessian: {len(params)} parameters but {len(grads)} gradients; use None for none"
-        )
+        raise ValueError(f"hutchinson_hessian: {len(params)} parameters but {len(grads)} gradients; use None for none")
     if samples < 1:
         raise ValueError(f"hutchinson_hessian: samples must be at least 1, got {samples}")
     if distribution not in ("rademacher", "gaussian"):
-        raise ValueError(
-            f"hutchinson_hessian: distribution must be 'rademacher' or 'gaussian', got {distribution!r}"
-        )
+        raise ValueError(f"hutchinson_hessian: distribution must be 'rademacher' or 'gaussian', got {distribution!r}")
     draw = rademacher_like if distribution == "rademacher" else gaussian_like
 
     indices = [i for i, grad in enumerate(grads) if grad is not None]
@@ -109,9 +105,7 @@ def hutchinson_hessian(
 def _check(index: int, param: Tensor, grad: Tensor, allow_linear: bool) -> None:
     name = f"hutchinson_hessian: parameter {index} of shape {tuple(param.shape)}"
     if not param.requires_grad:
-        raise RuntimeError(
-            f"{name} has a gradient but is frozen (requires_grad=False); pass None as its gradient"
-        )
+        raise RuntimeError(f"{name} has a gradient but is frozen (requires_grad=False); pass None as its gradient")
     if param.is_complex():
         raise RuntimeError(f"{name} is complex; the Hessian's diagonal is estimated for real parameters only")
     if grad.layout != torch.strided:
@@ -156,9 +150,7 @@ def assign_hessian(
             )
     for index, (param, entry) in enumerate(zip(params, entries, strict=True)):
         if entry is not None and entry.shape != param.shape:
-            raise ValueError(
-                f"assign_hessian: entry {index} has shape {tuple(entry.shape)}, not {tuple(param.shape)}"
-            )
+            raise ValueError(f"assign_hessian: entry {index} has shape {tuple(entry.shape)}, not {tuple(param.shape)}")
     return entries
 
 

@@ -67,9 +67,7 @@ def newton_schulz(
 
 
 @per_tensor
-def polar_express(
-    matrix: Tensor, steps: int = 5, eps: float = 1e-7, dtype: torch.dtype | None = None
-) -> Tensor:
+def polar_express(matrix: Tensor, steps: int = 5, eps: float = 1e-7, dtype: torch.dtype | None = None) -> Tensor:
     """UVᵀ of G = UΣVᵀ: :func:`newton_schulz` with the optimal polynomial at each step, which converges.
 
     Args:
@@ -89,9 +87,7 @@ def _iterate(
     matrix: Tensor, triples: Sequence[Coefficients], safety: float, eps: float, dtype: torch.dtype | None
 ) -> Tensor:
     if matrix.ndim < 2:
-        raise ValueError(
-            f"a tensor of shape {tuple(matrix.shape)} is no matrix; reshape it to two dimensions first"
-        )
+        raise ValueError(f"a tensor of shape {tuple(matrix.shape)} is no matrix; reshape it to two dimensions first")
     tall = matrix.size(-2) > matrix.size(-1)
     x = matrix.to(dtype or matrix.dtype)
     if tall:

@@ -52,16 +52,12 @@ def _langevin_complement(x: Tensor) -> Tensor:
     small = x < 0.25
     y = torch.where(small, x, 0.0)
     y2 = y * y
-    odd = 1 / 3 - y2 * (
-        1 / 45 - y2 * (2 / 945 - y2 * (1 / 4725 - y2 * (2 / 93555 - y2 * (1382 / 638512875))))
-    )
+    odd = 1 / 3 - y2 * (1 / 45 - y2 * (2 / 945 - y2 * (1 / 4725 - y2 * (2 / 93555 - y2 * (1382 / 638512875)))))
     z = torch.where(small, 1.0, x)
     return torch.where(small, 1.0 - y * odd, 1.0 / z - 2.0 / torch.expm1(2.0 * z))
 
 
-def rectify(
-    beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThreshold = "momentum"
-) -> Rectification:
+def rectify(beta2: Scalar, step: Scalar, threshold: float = 5.0, below: BelowThreshold = "momentum") -> Rectification:
     """r_t = √((ρ_t−4)(ρ_t−2)ρ∞ / ((ρ∞−4)(ρ∞−2)ρ_t)) above the threshold of ρ_t, and what to do below.
 
     A rule takes ``m̂ · (r.adaptive · √(1−β₂ᵗ)/(√v + ε) + r.plain)``: no branch, so the same lines serve float
@@ -77,9 +73,7 @@ def rectify(
         ValueError: for a threshold below 4 or an unknown ``below``.
     """
     if threshold < 4.0:
-        raise ValueError(
-            f"rectify: threshold must be at least 4 (the variance is infinite below), got {threshold}"
-        )
+        raise ValueError(f"rectify: threshold must be at least 4 (the variance is infinite below), got {threshold}")
     if below not in ("momentum", "none"):
         raise ValueError(f"rectify: below must be 'momentum' or 'none', got {below!r}")
     limit, length = sma_length_limit(beta2), sma_length(beta2, step)
@@ -90,7 +84,5 @@ def rectify(
     ratio = (length - 4.0) * (length - 2.0) * limit / ((limit - 4.0) * (limit - 2.0) * length)
     r, plain = sqrt(ratio), 0.0 if below == "none" else 1.0
     if isinstance(r, Tensor) and isinstance(tractable, Tensor):
-        return Rectification(
-            torch.where(tractable, r, 0.0), torch.where(tractable, torch.zeros_like(r), plain)
-        )
+        return Rectification(torch.where(tractable, r, 0.0), torch.where(tractable, torch.zeros_like(r), plain))
     return Rectification(r, 0.0) if tractable else Rectification(0.0, plain)

@@ -20,9 +20,7 @@ def l2_decay(grad: Tensor, param: Tensor, weight_decay: Scalar) -> Tensor:
     return add_scaled(grad, param, weight_decay)
 
 
-def decay_fraction(
-    lr: Scalar, weight_decay: Scalar, mode: DecayMode = "decoupled", ratio: Scalar = 1.0
-) -> Scalar:
+def decay_fraction(lr: Scalar, weight_decay: Scalar, mode: DecayMode = "decoupled", ratio: Scalar = 1.0) -> Scalar:
     """The fraction of a parameter that one step takes away: lr·λ·ratio (decoupled) or λ·ratio (independent).
 
     Args:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["TASKS", "RaceTask", "RaceError"]
+__all__ = ["TASKS", "RaceError", "RaceTask"]
 
 
 class RaceError(ValueError):
