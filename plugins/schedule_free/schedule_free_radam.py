@@ -44,4 +44,4 @@ class ScheduleFreeRAdam(ScheduleFreeAdamW):
     def update(self, g: Tensor, p: Tensor, s: State, c: Scalars) -> Tensor:
         helpers.ema_sq_(s.exp_avg_sq, g, c.beta2)
         denom = helpers.root_plus(s.exp_avg_sq, c.denom_scale, c.eps)
-        return self.averaged_step(g / (denom * (1 - c.plain) + c.plain), p, s, c)
+        return self.averaged_step(g / denom ** (1 - c.plain), p, s, c)  # where plain is 1, by 1 exactly

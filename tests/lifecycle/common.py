@@ -22,8 +22,13 @@ SHAPES: tuple[tuple[int, ...], ...] = ((4, 3), (3,), (2, 3, 2))
 ENGINES = tuple(name for name in ("loop", "blocked", "foreach") if name in engines._ENGINES)
 """Engines that start at once; the compiled one has slow tests of its own."""
 
-REQUIRED: dict[str, dict[str, Any]] = {}
-"""Options without a default, by optimizer."""
+REQUIRED: dict[str, dict[str, Any]] = {
+    "schedule_free_radam": {"silent_sgd_phase": False},  # it takes no steps at first by default: nothing to look at
+}
+"""Options without a default, or whose default hides what a test looks at, by optimizer."""
+
+LR_ESTIMATED = {name: "it estimates its own learning rate" for name in zoo.list_optimizers(tag="parameter-free")}
+"""Optimizers whose step does not follow ``lr``."""
 
 
 def _generator(seed: int) -> torch.Generator:

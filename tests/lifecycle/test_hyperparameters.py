@@ -242,7 +242,9 @@ CYCLES: dict[str, Callable[..., Any]] = {
     "CyclicLR": lambda opt, **kw: schedulers.CyclicLR(opt, 1e-4, 1e-2, step_size_up=2, **kw),
 }
 
-UNUSED_BETA1: dict[str, str] = {}
+UNUSED_BETA1: dict[str, str] = {
+    "dadapt_lion": "its momentum carries d, which starts near zero: the raw gradient decides the first signs",
+}
 """Optimizers whose first beta does not reach the update of the first five steps, and why."""
 
 
