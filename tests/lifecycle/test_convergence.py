@@ -18,7 +18,7 @@ LEARNING_RATES: dict[str, float] = {
     "adamw": 0.02,
     "lion": 0.01,
     "sgd": 0.3,
-    "schedule_free_radam": 0.01,
+    "schedule_free_radam": 0.1,
     "sophia_g": 0.01,
 }
 """A learning rate that suits the small network below; others use ``DEFAULT_FACTOR`` times their default."""
@@ -28,6 +28,7 @@ OPTIONS: dict[str, dict[str, float]] = {
     "dadapt_adagrad": {"d0": 1e-2},
     "dog": {"reps_rel": 0.05},
     "ldog": {"reps_rel": 0.05},
+    "schedule_free_radam": {"silent_sgd_phase": True},
 }
 """Options that suit so short a training."""
 

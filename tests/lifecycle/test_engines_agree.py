@@ -79,4 +79,5 @@ def test_engines_agree_in_bfloat16(name: str, how: str) -> None:
         for index, (p, q) in enumerate(zip(found, reference, strict=True)):
             spacing = torch.finfo(torch.bfloat16).eps * q.detach().float().abs()
             error = (p.detach().float() - q.detach().float()).abs()
-            assert bool((error <= 1.01 * spacing).all()), f"{engine}: parameter {index}"
+            # Rounding at random may fall on either side of a value that differs in its last float32 bit.
+            assert bool((error <= 2.01 * spacing).all()), f"{engine}: parameter {index}"
