@@ -19,7 +19,10 @@ _EXPORTS = {
     "unregister": "zoo.registry",
     "AmbiguousOptimizerError": "zoo.errors",
     "PluginError": "zoo.errors",
+    "ParameterGroupError": "zoo.errors",
+    "RegistryFileError": "zoo.errors",
     "create_optimizer": "zoo.registry",
+    "from_config": "zoo.registry",
     "hookimpl": "zoo.hookspecs",
     "list_optimizers": "zoo.registry",
     "optimizer_class": "zoo.registry",
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
     from .config import OptimizerConfig as OptimizerConfig
     from .engines import set_default_engine as set_default_engine
     from .errors import AmbiguousOptimizerError as AmbiguousOptimizerError
+    from .errors import ParameterGroupError as ParameterGroupError
     from .errors import PluginError as PluginError
+    from .errors import RegistryFileError as RegistryFileError
     from .errors import UnknownOptimizerError as UnknownOptimizerError
     from .granularity import Granularity as Granularity
     from .hookspecs import hookimpl as hookimpl
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from .pipeline import Scalars as Scalars
     from .pipeline import State as State
     from .registry import create_optimizer as create_optimizer
+    from .registry import from_config as from_config
     from .registry import list_optimizers as list_optimizers
     from .registry import optimizer_class as optimizer_class
     from .registry import optimizer_config as optimizer_config

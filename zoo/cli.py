@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from . import __version__, registry
-from .errors import AmbiguousOptimizerError, PluginError, UnknownOptimizerError
+from .errors import AmbiguousOptimizerError, ParameterGroupError, PluginError, RegistryFileError, UnknownOptimizerError
 from .race.cli import race_command
 from .spec import OptimizerSpec
+
+if TYPE_CHECKING:
+    from .registry_file import Preset
 
 __all__ = ["app", "main"]
 
@@ -26,6 +30,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+RegistryOption = Annotated[
+    str | None, typer.Option("--registry", help="A registry file, or 'default'; else ZOO_REGISTRY, else the default.")
+]
 SHAPES = ((768,), (768, 768), (64, 32, 3, 3))
 
 
@@ -54,29 +61,41 @@ def list_command(
     pattern: Annotated[str | None, typer.Argument(help="Names to list, with wildcards: '*adam*'.")] = None,
     family: Annotated[str | None, typer.Option(help="Only this family.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only optimizers with this tag.")] = None,
+    registry_file: RegistryOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
-    """List the optimizers that there are."""
-    specs = [registry.optimizer_spec(name) for name in registry.list_optimizers(pattern, family=family, tag=tag)]
+    """List the optimizers that there are; with --registry also its presets and aliases."""
+    names = registry.list_optimizers(pattern, family=family, tag=tag, registry=registry_file)
+    rows = [(name, registry.optimizer_spec(name, registry=registry_file), _kind(name)) for name in names]
     if as_json:
-        typer.echo(json.dumps([_record(spec) for spec in specs], indent=1))
+        typer.echo(json.dumps([{**_record(spec), "name": name, **kind} for name, spec, kind in rows], indent=1))
         return
     if markdown:
         typer.echo("| name | family | year | what it does |\n| --- | --- | --- | --- |")
-        for spec in specs:
-            typer.echo(f"| `{spec.name}` | {spec.family} | {_year(spec)} | {spec.summary} |")
+        for name, spec, kind in rows:
+            typer.echo(f"| `{name}` | {spec.family} | {_year(spec)} | {_summary(spec, kind)} |")
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("family", no_wrap=True)
     table.add_column("year")
     table.add_column("what it does")
-    for spec in specs:
-        table.add_row(spec.name, spec.family, _year(spec), spec.summary)
+    for name, spec, kind in rows:
+        table.add_row(name, spec.family, _year(spec), _summary(spec, kind))
     console = _console()
     console.print(table)
-    console.print(f"{len(specs)} optimizers; `zoo show NAME` tells more.", highlight=False)
+    what = "names" if registry_file is not None else "optimizers"
+    console.print(f"{len(rows)} {what}; `zoo show NAME` tells more.", highlight=False)
+
+
+def _kind(name: str) -> dict[str, str]:
+    """What a listed name is, where the list holds more than optimizers."""
+    return {"kind": name.kind, "optimizer": name.optimizer} if isinstance(name, registry.ListedName) else {}
+
+
+def _summary(spec: OptimizerSpec, kind: dict[str, str]) -> str:
+    return spec.summary if kind.get("kind", "optimizer") == "optimizer" else f"{kind['kind']} of {kind['optimizer']}"
 
 
 def _year(spec: OptimizerSpec) -> str:
@@ -97,11 +116,18 @@ def _record(spec: OptimizerSpec) -> dict[str, Any]:
 
 
 @app.command("show")
-def show_command(name: Annotated[str, typer.Argument(help="An optimizer's name or alias.")]) -> None:
-    """Show an optimizer: what it is, what it costs, which options it has."""
-    spec = registry.optimizer_spec(name)
-    cls = registry.optimizer_class(name)
+def show_command(
+    name: Annotated[str, typer.Argument(help="Name of an optimizer, alias or preset.")],
+    registry_file: RegistryOption = None,
+) -> None:
+    """Show an optimizer: what it is, what it costs, which options it has. Of a preset: what it sets, and its source."""
     console = _console()
+    preset = registry.preset(name, registry=registry_file)
+    if preset is not None:
+        _show_preset(name, preset, console)
+        return
+    spec = registry.optimizer_spec(name, registry=registry_file)
+    cls = registry.optimizer_class(name, registry=registry_file)
     console.print(f"[bold]{spec.name}[/bold] ({spec.family}): {spec.summary}", highlight=False)
     if spec.paper is not None:
         console.print(f"{spec.paper.title}, {spec.paper.year}. {spec.paper.url or ''}".rstrip(), highlight=False)
@@ -148,42 +174,89 @@ def describe_type(schema: dict[str, Any]) -> str:
     return f"{text} {', '.join(bounds)}".strip()
 
 
+def _show_preset(name: str, preset: Preset, console: Console) -> None:
+    console.print(
+        f"[bold]{name}[/bold] (preset of {preset.optimizer}): {preset.description}".rstrip(": "), highlight=False
+    )
+    if preset.source:
+        console.print(f"Source: {preset.source}", highlight=False, markup=False)
+    console.print()
+    options = Table(box=None, pad_edge=False)
+    for title in ("for", "option", "value"):
+        options.add_column(title, no_wrap=title == "option")
+    for rule, values in [("all", preset.options), *((str(rule.match), rule.options) for rule in preset.param_groups)]:
+        for option, value in values.items():
+            options.add_row(rule, option, str(value))
+    console.print(options, highlight=False, markup=False)
+    console.print()
+    console.print(f'import zoo\nopt = zoo.create_optimizer("{name}", model)', highlight=False)
+
+
 @app.command("doctor")
-def doctor_command() -> None:
-    """Check every installed plugin; exit code 1 where something is wrong."""
-    found = registry.plugins()
-    table = Table(box=None, pad_edge=False)
-    for title in ("plugin", "distribution", "version", "state", "optimizers"):
-        table.add_column(title, no_wrap=True)
-    for plugin in found:
-        table.add_row(plugin.name, plugin.distribution, plugin.version, plugin.state, str(len(plugin.specs)))
-    console = _console()
-    console.print(table)
-    wrong = [plugin for plugin in found if plugin.state == "broken"]
-    for plugin in wrong:
-        console.print(f"{plugin.name} of {plugin.distribution}: {plugin.cause}", highlight=False)
-        console.print(f"  remedy: {plugin.remedy}", highlight=False)
-    clashes = registry.clashes()
-    for name, owners in clashes.items():
-        console.print(f"{name}: in {', '.join(owners)}; ask for one as {owners[0]}:{name}", highlight=False)
-    if wrong or clashes:
+def doctor_command(
+    registry_file: RegistryOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not import the optimizers themselves.")] = False,
+) -> None:
+    """Check every installed plugin, every optimizer and the registry file; exit code 1 where something is wrong."""
+    from .doctor import examine
+
+    report = examine(registry_file, deep=not quick)
+    if as_json:
+        typer.echo(json.dumps(report.record(), indent=1))
+    else:
+        table = Table(box=None, pad_edge=False)
+        for title in ("plugin", "distribution", "version", "state", "optimizers"):
+            table.add_column(title, no_wrap=True)
+        for plugin in report.plugins:
+            count = "" if plugin.state in ("broken", "disabled") else str(plugin.optimizers)
+            table.add_row(plugin.name, plugin.distribution, plugin.version, plugin.state, count)
+        console = _console()
+        console.print(table, highlight=False, markup=False)
+        for problem in report.problems:
+            console.print(f"{problem.where}: {problem.cause}", highlight=False, markup=False)
+            console.print(f"  remedy: {problem.remedy}", highlight=False, markup=False)
+        console.print(
+            "Nothing is wrong." if not report.problems else f"{len(report.problems)} to look at.", highlight=False
+        )
+    if report.problems:
         raise typer.Exit(1)
 
 
 @app.command("schema")
-def schema_command(name: Annotated[str, typer.Argument(help="An optimizer's name or alias.")]) -> None:
-    """Print the JSON schema of an optimizer's options."""
-    typer.echo(json.dumps(registry.optimizer_config(name).model_json_schema(), indent=1, ensure_ascii=False))
+def schema_command(
+    name: Annotated[str, typer.Argument(help="An optimizer's name, or 'registry' for registry.yaml.")],
+) -> None:
+    """Print the JSON schema of an optimizer's options, or of a registry file, for editors to complete from."""
+    if name == "registry":
+        from .registry_file import RegistryFile
+
+        schema = RegistryFile.model_json_schema()
+    else:
+        schema = registry.optimizer_config(name).model_json_schema()
+    typer.echo(json.dumps(schema, indent=1, ensure_ascii=False))
 
 
 app.command("race")(race_command)
 
 
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as a line of its own, without the place in the code that a user of the command line can't care for."""
+    typer.echo(str(message) if str(message).startswith("zoo: ") else f"zoo: {message}", err=True)
+
+
 def main() -> None:
     """Entry point of ``zoo``: errors that a user can cause are one line on stderr, exit code 2."""
+    warnings.showwarning = _warn
     try:
         app()
-    except (AmbiguousOptimizerError, PluginError, UnknownOptimizerError) as error:
+    except (
+        AmbiguousOptimizerError,
+        ParameterGroupError,
+        PluginError,
+        RegistryFileError,
+        UnknownOptimizerError,
+    ) as error:
         typer.echo(f"zoo: {error}", err=True)
         sys.exit(2)
 

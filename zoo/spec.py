@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["OptimizerSpec", "Paper"]
+__all__ = ["OptimizerSpec", "Paper", "normalised"]
+
+
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.<>]*")
+
+
+def normalised(name: str) -> str:
+    """A name as look-ups compare it: case does not matter, and ``-``, ``_`` and space are the same."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Paper:
 @dataclass(frozen=True)
 class OptimizerSpec:
     """One line of a plugin's table.
+
+    A ``ValueError`` says that a name or the target is malformed.
 
     Args:
         name: lower case, words joined by ``_``.
@@ -76,3 +87,8 @@ class OptimizerSpec:
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
+        for label in (name, *self.aliases):
+            if not isinstance(label, str) or not label.strip() or ":" in label:
+                raise ValueError(f"optimizer {name!r}: {label!r} is no name; names are text without ':'")
+        if not isinstance(target, str) or not _TARGET.fullmatch(target):
+            raise ValueError(f"optimizer {name!r}: target {target!r} must read 'package.module:Class'")
