@@ -79,7 +79,8 @@ def test_doctor_names_each_with_distribution_cause_and_remedy_and_exits_1(site: 
             assert f"{name} of fake-{name}: " in done.stdout
             assert cause in done.stdout
     assert "remedy: install a_module_that_nobody_has, which fake-missing needs" in done.stdout
-    assert "adam: in fake-clash, optimizer-zoo; ask for one as fake-clash:adam" in done.stdout
+    assert "adam: is in fake-clash, optimizer-zoo\n  remedy: ask for one as fake-clash:adam" in done.stdout
+    assert "ghost: optimizer 'ghost' of fake-clash can't be loaded" in done.stdout
 
 
 def test_a_warning_names_the_broken_ones_once(site: Path) -> None:
