@@ -722,10 +722,13 @@ class BaseOptimizer(torch.optim.Optimizer, Generic[C]):
 
 def _list_of_groups(params: Any) -> Any:
     """``params`` with the caller's group dictionaries copied; torch checks the rest."""
-    if isinstance(params, (Tensor, set, frozenset)) or not hasattr(params, "__iter__"):
+    if isinstance(params, Tensor):
         return params
-    entries = list(params)
-    return [dict(entry) if isinstance(entry, dict) else entry for entry in entries]
+    if isinstance(params, (set, frozenset)):
+        raise TypeError("a set of parameters has no order that a checkpoint could rely on; give a list")
+    if not isinstance(params, Iterable):
+        raise TypeError(f"params must be tensors, groups or (name, tensor) pairs, not {type(params).__name__}")
+    return [dict(entry) if isinstance(entry, dict) else entry for entry in params]
 
 
 def _own(value: Any) -> Any:
