@@ -2,71 +2,113 @@
 
 from __future__ import annotations
 
-import sys
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import registry
+from ..errors import AmbiguousOptimizerError, PluginError, RegistryFileError, UnknownOptimizerError
+from ..spec import normalised
+from .errors import RaceError
+from .tasks import TASKS
 
 __all__ = ["race_command"]
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 
 def race_command(
     optimizers: Annotated[list[str], typer.Argument(help="Names to race: adam lion sgd.")],
-    task: Annotated[str, typer.Option(help="What to train: digits or source.")] = "digits",
+    task: Annotated[str, typer.Option(help=f"What to train: {' or '.join(TASKS.names())}.")] = "digits",
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps each; default: the task's.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the initial weights and the batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the initial weights and the batches.")] = 0,
     lr: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, may be repeated.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the JSON, the table and the picture.")] = Path("race"),
 ) -> None:
-    """Train the same small network once with each optimizer; table, JSON and picture of the loss curves."""
-    names = list(dict.fromkeys(registry.optimizer_spec(name).name for name in optimizers))
-    learning_rates = dict(_learning_rate(entry, names) for entry in lr or [])
-    # Everything above is checked before torch is imported.
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    """Train the same small network once with each optimizer: a table, JSON, and a picture of the loss curves.
 
-    from .report import save, table
-    from .runner import Lap, run_race
-    from .tasks import TASKS, RaceError
-
-    if task not in TASKS:
-        raise typer.BadParameter(f"unknown task {task!r}; tasks: {', '.join(TASKS)}")
-    chosen = TASKS[task]
-    count = steps or chosen.steps
-    terminal = sys.stdout.isatty()
-    console = Console() if terminal else Console(width=120)
-    columns = (TextColumn("{task.description:20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("loss {task.fields[loss]}"), console=console, disable=not terminal) as progress:
-        bars = {name: progress.add_task(name, total=count, loss="", start=False) for name in names}
-
-        def report(lap: Lap, step: int) -> None:
-            progress.start_task(bars[lap.optimizer])
-            progress.update(bars[lap.optimizer], completed=step, loss=f"{lap.losses[-1]:.4f}")
-            if not terminal and (step == count or lap.diverged):
-                console.print(f"{lap.optimizer}: step {step}, loss {lap.losses[-1]:.4f}", highlight=False)
-
-        try:
-            laps = run_race(chosen, names, steps=count, seed=seed, learning_rates=learning_rates, report=report)
-        except RaceError as error:
-            typer.echo(f"zoo race: {error}", err=True)
-            raise typer.Exit(2) from None
-    console.print(table(chosen, laps))
-    for path in save(chosen, laps, steps=count, seed=seed, folder=out):
-        console.print(f"written: {path}", highlight=False)
-
-
-def _learning_rate(entry: str, names: list[str]) -> tuple[str, float]:
-    name, _, value = entry.partition("=")
-    name = registry.optimizer_spec(name).name
-    if name not in names:
-        raise typer.BadParameter(f"--lr {entry}: {name} is not in the race ({', '.join(names)})")
+    Equal seeds give equal numbers. Exit code 2: it can't be run as asked. 1: an optimizer raised an error. 130: interrupted.
+    """
     try:
-        number = float(value)
-    except ValueError:
-        raise typer.BadParameter(f"--lr {entry}: give NAME=VALUE, such as adam=3e-3") from None
-    if not 0 <= number < float("inf"):
-        raise typer.BadParameter(f"--lr {entry}: the learning rate must be a number of 0 or more")
-    return name, number
+        code = _race(optimizers, task, steps, seed, lr or [], out)
+    except (RaceError, AmbiguousOptimizerError, PluginError, RegistryFileError, UnknownOptimizerError) as error:
+        typer.echo(f"zoo race: {error}", err=True)
+        raise typer.Exit(2) from None
+    if code:
+        raise typer.Exit(code)
+
+
+def _race(optimizers: Sequence[str], task: str, steps: int | None, seed: int, lr: Sequence[str], out: Path) -> int:
+    names = list(dict.fromkeys(_canonical(name) for name in optimizers))
+    learning_rates = _learning_rates(lr, names)
+    chosen = TASKS.get(task)
+    # What can be checked without torch has been, before it is imported.
+    from rich.console import Console
+
+    from .picture import check_available
+    from .progress import follow
+    from .report import save, table
+    from .runner import run_race
+
+    check_available()
+    _make_folder(out)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    count = chosen.steps if steps is None else steps
+    with follow(console, names, count) as watcher:
+        race = run_race(chosen, names, steps=count, seed=seed, learning_rates=learning_rates, watcher=watcher)
+    if race.laps:
+        console.print(table(race))
+        for path in save(race, out):
+            console.print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
+    if race.unfinished:
+        typer.echo(f"zoo race: interrupted; not finished: {', '.join(race.unfinished)}", err=True)
+        return INTERRUPTED
+    failed = [lap for lap in race.laps if lap.status == "failed"]
+    for lap in failed:
+        typer.echo(f"zoo race: {lap.optimizer} failed: {lap.message}", err=True)
+    return 1 if failed else 0
+
+
+def _make_folder(out: Path) -> None:
+    """Make the folder before minutes of training, not after them."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RaceError(f"--out {out}: {error.strerror}; choose a folder that can be written to") from None
+
+
+def _canonical(name: str) -> str:
+    """The name as the registry spells it; one that picks a distribution (``distribution:name``) stays as it is."""
+    if registry.preset(name) is not None:
+        return normalised(name)  # its spec is that of the optimizer that it configures
+    spec = registry.optimizer_spec(name)
+    return name if ":" in name else spec.name
+
+
+def _learning_rates(entries: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for entry in entries:
+        given, separator, value = entry.partition("=")
+        if not separator:
+            raise RaceError(f"--lr {entry}: give NAME=VALUE, such as --lr adam=3e-3")
+        name = _canonical(given)
+        if name not in names:
+            raise RaceError(f"--lr {entry}: {name} is not in the race ({', '.join(names)})")
+        if name in found:
+            raise RaceError(f"--lr {entry}: {name} has a learning rate already, {found[name]:g}")
+        try:
+            number = float(value)
+        except ValueError:
+            raise RaceError(
+                f"--lr {entry}: {value!r} is not a number; give NAME=VALUE, such as --lr adam=3e-3"
+            ) from None
+        if not (math.isfinite(number) and number >= 0):
+            raise RaceError(f"--lr {entry}: a learning rate is a finite number of 0 or more")
+        found[name] = number
+    return found

@@ -1,51 +1,107 @@
-"""The result of a race: a table, JSON, Markdown and a picture."""
+"""The result of a race as a table, as JSON and as Markdown."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import os
+import platform
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.table import Table
 
-from .runner import Lap
-from .tasks import RaceError, RaceTask
+from .picture import draw
+from .runner import Lap, Race
 
-__all__ = ["save", "table"]
+__all__ = ["LapRecord", "RaceRecord", "markdown", "record", "save", "table"]
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ("-", "--", ":", "-.")
-_COLUMNS = ("optimizer", "lr", "train loss", "held-out loss", "held-out accuracy", "ms a step", "state MB")
+FORMAT = 1
+"""Of the JSON: raised when a field changes its meaning."""
+
+COLUMNS = (
+    "optimizer",
+    "lr",
+    "train loss",
+    "held-out loss",
+    "held-out accuracy",
+    "seconds a step",
+    "of it optimizer",
+    "state MB",
+)
 
 
-def _ranked(laps: Sequence[Lap]) -> list[Lap]:
-    """Best held-out loss first, diverged ones last."""
-    return sorted(laps, key=lambda lap: (lap.diverged, lap.held_out[-1][1] if lap.held_out else math.inf))
+class HeldOutRecord(TypedDict):
+    """The network judged after ``step`` steps; null where a number was not finite."""
+
+    step: int
+    loss: float | None
+    accuracy: float | None
+
+
+class TimesRecord(TypedDict):
+    """The only fields that differ between equal races: median seconds of a step and of the optimizer's part, and the sum."""
+
+    step_seconds: float | None
+    optimizer_seconds: float | None
+    total_seconds: float
+
+
+class LapRecord(TypedDict):
+    """One optimizer; see :class:`~zoo.race.runner.Lap`."""
+
+    optimizer: str
+    options: dict[str, Any]
+    lr: float
+    lr_source: str
+    status: str
+    message: str
+    train_loss: float | None
+    held_out_loss: float | None
+    held_out_accuracy: float | None
+    state_bytes: int
+    train_losses: list[float | None]
+    held_out: list[HeldOutRecord]
+    times: TimesRecord
+
+
+class RaceRecord(TypedDict):
+    """The JSON file: equal for equal races, but for ``times``."""
+
+    format: int
+    task: str
+    summary: str
+    steps: int
+    seed: int
+    parameters: int
+    data: dict[str, int | str]
+    environment: dict[str, int | str]
+    laps: list[LapRecord]
+    unfinished: list[str]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.5f}" if math.isfinite(value) else ""
 
 
 def _cells(lap: Lap) -> list[str]:
-    if lap.diverged:
-        return [lap.optimizer, f"{lap.lr:g}", f"diverged at step {len(lap.losses)}", "", "", "", ""]
-    return [
-        lap.optimizer,
-        f"{lap.lr:g}",
-        f"{lap.train_loss:.4f}",
-        f"{lap.held_out[-1][1]:.4f}",
-        f"{lap.held_out_accuracy:.1%}",
-        f"{lap.step_seconds * 1e3:.2f}",
-        f"{lap.state_bytes / 1e6:.3f}",
-    ]
+    options = "".join(f", {name} {value}" for name, value in lap.options.items())
+    numbers = [f"{lap.train_loss:.4f}", f"{lap.result.loss:.4f}", f"{lap.result.accuracy:.1%}"]
+    if lap.status != "finished":
+        numbers = [lap.status, f"at step {lap.last_step}", ""]
+    cost = [_seconds(lap.step_seconds), _seconds(lap.optimizer_seconds), f"{lap.state_bytes / 1e6:.3f}"]
+    return [lap.optimizer + options, f"{lap.lr:g}", *numbers, *cost]
 
 
-def table(task: RaceTask, laps: Sequence[Lap]) -> Table:
+def table(race: Race) -> Table:
     """The result as a table, best first."""
-    result = Table(title=f"{task.name}: {task.summary}")
-    for index, title in enumerate(_COLUMNS):
-        result.add_column(title, justify="left" if index == 0 else "right", no_wrap=True)
-    for lap in _ranked(laps):
-        result.add_row(*_cells(lap))
+    result = Table(title=f"{race.task.name}: {race.task.summary}; {race.steps} steps, seed {race.seed}")
+    for title in COLUMNS:
+        # Two lines a heading leave the names and numbers their room.
+        left, _, right = title.rpartition(" ")
+        result.add_column(f"{left}\n{right}".strip(), justify="left" if title == COLUMNS[0] else "right", no_wrap=True)
+    for lap in race.ranked():
+        result.add_row(*_cells(lap), style=None if lap.status == "finished" else "red")
     return result
 
 
@@ -53,69 +109,108 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _record(lap: Lap) -> dict[str, Any]:
+def record(race: Race) -> RaceRecord:
+    """The result as data that JSON can hold."""
+    import torch
+
+    from .. import __version__
+
     return {
-        "optimizer": lap.optimizer,
-        "lr": lap.lr,
-        "diverged": lap.diverged,
-        "train_loss": _number(lap.train_loss),
-        "held_out_loss": _number(lap.held_out[-1][1]),
-        "held_out_accuracy": _number(lap.held_out_accuracy),
-        "state_bytes": lap.state_bytes,
-        "train_losses": [_number(loss) for loss in lap.losses],
-        "held_out_losses": [[step, _number(loss)] for step, loss in lap.held_out],
-        "times": {"step_seconds": lap.step_seconds},
+        "format": FORMAT,
+        "task": race.task.name,
+        "summary": race.task.summary,
+        "steps": race.steps,
+        "seed": race.seed,
+        "parameters": race.parameters,
+        "data": dict(race.data),
+        "environment": {
+            "optimizer_zoo": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "threads": torch.get_num_threads(),
+        },
+        "laps": [_lap_record(lap) for lap in race.laps],
+        "unfinished": list(race.unfinished),
     }
 
 
-def save(task: RaceTask, laps: Sequence[Lap], *, steps: int, seed: int, folder: Path) -> list[Path]:
-    """Write ``<task>.json``, ``<task>.md`` and ``<task>.png``; the paths written."""
+def _lap_record(lap: Lap) -> LapRecord:
+    return {
+        "optimizer": lap.optimizer,
+        "options": dict(lap.options),
+        "lr": lap.lr,
+        "lr_source": lap.lr_source,
+        "status": lap.status,
+        "message": lap.message,
+        "train_loss": _number(lap.train_loss),
+        "held_out_loss": _number(lap.result.loss),
+        "held_out_accuracy": _number(lap.result.accuracy),
+        "state_bytes": lap.state_bytes,
+        "train_losses": [_number(loss) for loss in lap.losses],
+        "held_out": [
+            {"step": step, "loss": _number(judged.loss), "accuracy": _number(judged.accuracy)}
+            for step, judged in lap.held_out
+        ],
+        "times": {
+            "step_seconds": _number(lap.step_seconds),
+            "optimizer_seconds": _number(lap.optimizer_seconds),
+            "total_seconds": lap.seconds,
+        },
+    }
+
+
+def markdown(race: Race, picture: str) -> str:
+    """The result as a Markdown page that shows the file ``picture``."""
+    sources = {
+        "given": "given on the command line",
+        "tuned": "tuned for this task",
+        "default": "the optimizer's own default",
+    }
+    lines = [
+        f"# {race.task.name}: {race.task.summary}",
+        "",
+        f"{race.parameters:,} parameters, {race.steps:,} steps, seed {race.seed}; best held-out loss first.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        "| --- |" + " ---: |" * (len(COLUMNS) - 1),
+        *(f"| {' | '.join(_cells(lap))} |" for lap in race.ranked()),
+        "",
+        f"![Training and held-out loss of each optimizer]({picture})",
+        "",
+        "Train loss: mean of the last tenth of the steps. Seconds: medians; a step is forward, backward and optimizer.",
+        "State: the tensors that the optimizer keeps, 1 MB = 10⁶ bytes.",
+        "",
+        *(
+            f"- {lap.optimizer}: learning rate {lap.lr:g}, {sources[lap.lr_source]}"
+            + (f"; {lap.status}" if lap.status != "finished" else "")
+            + (f" ({lap.message.splitlines()[0]})" if lap.message else "")
+            for lap in race.laps
+        ),
+        *(f"- {name}: interrupted" for name in race.unfinished),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def save(race: Race, folder: Path) -> list[Path]:
+    """Write ``<task>.json``, ``<task>.md`` and ``<task>.png`` into ``folder``, each whole or not at all.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        RaceError: matplotlib is not installed.
+        OSError: the folder can't be written to.
+    """
+    paths = [folder / f"{race.task.name}.{kind}" for kind in ("json", "md", "png")]
+    contents = (
+        (json.dumps(record(race), indent=1, allow_nan=False) + "\n").encode(),
+        markdown(race, paths[2].name).encode(),
+        draw(race),
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{task.name}.{kind}" for kind in ("json", "md", "png")]
-    record = {"task": task.name, "steps": steps, "seed": seed, "laps": [_record(lap) for lap in laps]}
-    paths[0].write_text(json.dumps(record, indent=1) + "\n")
-    lines = [f"# {task.name}: {task.summary}", "", f"{steps} steps, seed {seed}; best held-out loss first.", ""]
-    lines += [f"| {' | '.join(_COLUMNS)} |", "| --- |" + " ---: |" * (len(_COLUMNS) - 1)]
-    lines += [f"| {' | '.join(_cells(lap))} |" for lap in _ranked(laps)]
-    lines += ["", f"![loss curves]({paths[2].name})", ""]
-    paths[1].write_text("\n".join(lines))
-    _picture(task, laps, paths[2])
+    for path, content in zip(paths, contents, strict=True):
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
     return paths
-
-
-def _smoothed(losses: Sequence[float], weight: float = 0.9) -> list[float]:
-    """A debiased moving average: single batches are too noisy to compare."""
-    average, total, out = 0.0, 0.0, []
-    for loss in losses:
-        average, total = weight * average + (1 - weight) * loss, weight * total + (1 - weight)
-        out.append(average / total)
-    return out
-
-
-def _picture(task: RaceTask, laps: Sequence[Lap], path: Path) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        raise RaceError("the picture is drawn with matplotlib: pip install 'optimizer-zoo[race]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 2, figsize=(12, 5), sharey=True, layout="constrained")
-    for rank, lap in enumerate(_ranked(laps)):
-        style = {"color": _COLORS[rank % 7], "linestyle": _DASHES[rank // 7 % 4], "linewidth": 1.8}
-        finite = [loss for loss in lap.losses if math.isfinite(loss)]
-        label = f"{lap.optimizer} (diverged)" if lap.diverged else lap.optimizer
-        panels[0].plot(range(1, len(finite) + 1), _smoothed(finite), **style)
-        points = [(step, loss) for step, loss in lap.held_out if math.isfinite(loss)]
-        panels[1].plot([s for s, _ in points], [loss for _, loss in points], label=label, **style)
-    for panel, title in zip(panels, ("training loss (smoothed)", "held-out loss"), strict=True):
-        panel.set_title(title)
-        panel.set_xlabel("step")
-        panel.set_yscale("log")
-        panel.grid(True, which="major", alpha=0.3)
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("cross entropy (log scale)")
-    figure.suptitle(f"{task.name}: {task.summary}")
-    figure.legend(loc="outside right center", title="best held-out first", frameon=False)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
