@@ -12,6 +12,7 @@ from rich.console import Console
 from zoo.race import report
 from zoo.race.report import COLUMNS, RaceRecord, markdown, record, save, table
 from zoo.race.runner import Lap, Race, run_race
+from zoo.race.tasks import Evaluation
 
 from .tiny import TINY
 
@@ -87,10 +88,15 @@ def test_the_table_has_every_optimizer_best_first_and_all_columns(race: Race) ->
     assert "…" not in text
 
 
-def test_a_long_name_is_not_cut() -> None:
-    console = Console(width=120, record=True)
-    console.print(table(Race(TINY, 1, 0, 1, {}, [Lap("a_name_of_exactly_thirty_chars", 0.1, "given")])))
-    assert "a_name_of_exactly_thirty_chars" in console.export_text()
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_name_or_number_is_cut(width: int) -> None:
+    name = "a_name_of_thirty_characters_ab"
+    lap = Lap(name, 0.0025, "given", status="finished", losses=[1.23456], held_out=[(1, Evaluation(2.34567, 0.981))])
+    console = Console(width=width, record=True)
+    console.print(table(Race(TINY, 1, 0, 1, {}, [lap])))
+    rows = [line for line in console.export_text().splitlines() if line.startswith("│")]
+    cells = ["".join(row.split("│")[column].strip() for row in rows) for column in range(1, 6)]
+    assert cells == [name, "0.0025", "1.2346", "2.3457", "98.1%"]
 
 
 def test_the_markdown_has_the_table_the_picture_and_where_learning_rates_come_from(race: Race) -> None:

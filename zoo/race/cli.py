@@ -25,7 +25,7 @@ def race_command(
     optimizers: Annotated[list[str], typer.Argument(help="Names to race: adam lion sgd.")],
     task: Annotated[str, typer.Option(help=f"What to train: {' or '.join(TASKS.names())}.")] = "digits",
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps each; default: the task's.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the initial weights and the batches.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the initial weights and the batches.")] = 0,
     lr: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, may be repeated.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the JSON, the table and the picture.")] = Path("race"),
 ) -> None:

@@ -14,7 +14,11 @@ __all__ = ["isolated"]
 
 @contextmanager
 def isolated(seed: int) -> Iterator[None]:
-    """Seed the CPU's random numbers and ask for deterministic algorithms inside a ``with`` block only."""
+    """Seed the CPU's random numbers and ask for deterministic algorithms inside a ``with`` block only.
+
+    Args:
+        seed: 0 to 2³² − 1, which is what numpy takes.
+    """
     torch_state, python_state, numpy_state = torch.get_rng_state(), random.getstate(), numpy.random.get_state()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -23,7 +27,7 @@ def isolated(seed: int) -> Iterator[None]:
         # Not torch.manual_seed: that one also seeds accelerators, whose state would be lost.
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
-        numpy.random.seed(seed % 2**32)
+        numpy.random.seed(seed)
         torch.use_deterministic_algorithms(True, warn_only=True)
         # Filling every new tensor would be timed as the optimizer's work.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

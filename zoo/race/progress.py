@@ -22,7 +22,7 @@ def follow(console: Console, optimizers: Sequence[str], steps: int) -> Iterator[
     if not console.is_terminal:
         yield _Lines(console, steps)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         yield _Bars(progress, {name: progress.add_task(name, total=steps, note="", start=False) for name in optimizers})
 
@@ -30,7 +30,7 @@ def follow(console: Console, optimizers: Sequence[str], steps: int) -> Iterator[
 def _note(lap: Lap) -> str:
     loss = f"loss {lap.losses[-1]:.4f}" if lap.losses else ""
     if lap.status == "finished":
-        return f"{loss}, held-out loss {lap.result.loss:.4f}, accuracy {lap.result.accuracy:.1%}"
+        return f"{loss}, held out {lap.result.loss:.4f}, {lap.result.accuracy:.1%}"
     if lap.status == "failed":
         return f"failed: {lap.message.splitlines()[0]}"
     return f"{loss}, diverged" if lap.status == "diverged" else loss

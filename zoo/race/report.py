@@ -97,9 +97,12 @@ def table(race: Race) -> Table:
     """The result as a table, best first."""
     result = Table(title=f"{race.task.name}: {race.task.summary}; {race.steps} steps, seed {race.seed}")
     for title in COLUMNS:
-        # Two lines a heading leave the names and numbers their room.
-        left, _, right = title.rpartition(" ")
-        result.add_column(f"{left}\n{right}".strip(), justify="left" if title == COLUMNS[0] else "right", no_wrap=True)
+        # Two lines a heading leave the numbers their room; where it is too narrow all the same, names are folded, not cut.
+        heading = "\n".join(title.rsplit(" ", 1))
+        if title == COLUMNS[0]:
+            result.add_column(heading, overflow="fold")
+        else:
+            result.add_column(heading, justify="right", no_wrap=True)
     for lap in race.ranked():
         result.add_row(*_cells(lap), style=None if lap.status == "finished" else "red")
     return result
