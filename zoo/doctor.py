@@ -72,10 +72,21 @@ def examine(source: Source | None = None, *, deep: bool = True) -> Report:
         if len(set(owners)) == 1:
             remedy = f"report it to the authors of {owners[0]}"
         report.problems.append(Problem(name, f"is in {', '.join(owners)}", remedy))
-    if deep:
+    if deep and _has_torch(report):
         _examine_classes(report, source)
         _examine_presets(report, source)
     return report
+
+
+def _has_torch(report: Report) -> bool:
+    """Whether torch can be imported; it reads every distribution's entry points itself, and stops at one it can't read."""
+    try:
+        import torch  # noqa: F401
+    except Exception as error:  # whatever a broken installation raises
+        cause = f"can't be imported, so no optimizer can be checked: {type(error).__name__}: {error}"
+        report.problems.append(Problem("torch", cause, "reinstall it, or what is broken above"))
+        return False
+    return True
 
 
 def _examine_classes(report: Report, source: Source | None) -> None:

@@ -64,7 +64,7 @@ class Plugin:
     def breaks(self, error: BaseException, remedy: str = "") -> None:
         """Record that the plugin can't be used, and why."""
         self.state, self.specs, self.error = "broken", [], error
-        self.cause = f"{type(error).__name__}: {error}"
+        self.cause = " ".join(f"{type(error).__name__}: {error}".split())
         self.remedy = remedy or _remedy(error, self)
 
 
