@@ -197,7 +197,11 @@ def _saved_and_loaded_is_never_stopped(subject: _Subject) -> None:
 
 
 def _copies_continue(subject: _Subject) -> None:
-    for how, duplicate in (("deepcopy", copy.deepcopy), ("pickle", lambda o: pickle.loads(pickle.dumps(o)))):
+    copies: dict[str, Callable[[Any], Any]] = {
+        "deepcopy": copy.deepcopy,
+        "pickle": lambda opt: pickle.loads(pickle.dumps(opt)),
+    }
+    for how, duplicate in copies.items():
         params = _params()
         opt = subject.make(params)
         subject.run(opt, params, range(2))
@@ -261,7 +265,7 @@ def _least_squares_are_solved(subject: _Subject) -> None:
     def evaluate() -> Tensor:
         opt.zero_grad()
         value = loss()
-        value.backward(create_graph=subject.cls.needs_create_graph)  # type: ignore[no-untyped-call]
+        value.backward(create_graph=subject.cls.needs_create_graph)
         return value.detach()
 
     before = float(loss())

@@ -27,7 +27,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 }
 """Options without a default, or whose default hides what a test looks at, by optimizer."""
 
-LR_ESTIMATED = {name: "it estimates its own learning rate" for name in zoo.list_optimizers(tag="parameter-free")}
+LR_ESTIMATED = dict.fromkeys(zoo.list_optimizers(tag="parameter-free"), "it estimates its own learning rate")
 """Optimizers whose step does not follow ``lr``."""
 
 

@@ -98,7 +98,9 @@ def learning_rate(name: str) -> float:
 def test_the_loss_falls(name: str, problem: Callable[..., Any], share: float) -> None:
     weights, loss_of = problem()
     before = float(loss_of().detach())
-    after = train(make(name, weights, lr=learning_rate(name), weight_decay=0.0, **OPTIONS.get(name, {})), loss_of, STEPS)
+    after = train(
+        make(name, weights, lr=learning_rate(name), weight_decay=0.0, **OPTIONS.get(name, {})), loss_of, STEPS
+    )
     assert after < share * before, f"{before:.4f} -> {after:.4f}"
 
 

@@ -308,9 +308,9 @@ def test_a_late_parameter_gets_its_own_bias_correction(name: str) -> None:
         assert_close(moves([late], before), moves(fresh, before), 1e-5, "move")
 
 
-SHARED_COUNT: dict[str, str] = {
-    name: "the averaging weights are of the group" for name in zoo.list_optimizers(family="schedule_free")
-}
+SHARED_COUNT: dict[str, str] = dict.fromkeys(
+    zoo.list_optimizers(family="schedule_free"), "the averaging weights are of the group"
+)
 """Optimizers where a late parameter joins a schedule of its group, and why; beside those with global rules."""
 
 
