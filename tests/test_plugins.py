@@ -63,6 +63,16 @@ class Last:
     def zoo_created(self, spec, optimizer):
         seen.append((spec.name, type(optimizer).__name__))
 
+    @hookimpl
+    def zoo_race_tasks(self):
+        from zoo.race.errors import RaceError
+        from zoo.race.tasks import RaceTask
+
+        def build(seed):
+            raise RaceError(f"the data of seed {seed} are on another planet")
+
+        yield RaceTask("planets", "Data that nobody has.", build, steps=3)
+
 
 seen = []
 first, last = First(), Last()
@@ -399,6 +409,14 @@ def test_hooks_amend_check_and_see_in_their_order(site: Path) -> None:
         "lion: a learning rate of 9.0 is against the rules of this house",
         "[('lion', 9.0)]",
     ]
+
+
+def test_a_plugin_brings_a_task_to_race_on(site: Path, tmp_path: Path) -> None:
+    done = run(
+        site, "-m", "zoo.cli", "race", "lion", "--task", "planets", "--seed", "7", "--out", str(tmp_path / "race")
+    )
+    assert done.returncode != 0
+    assert "the data of seed 7 are on another planet" in done.stderr
 
 
 def test_one_distribution_on_two_paths_is_one(site: Path, tmp_path: Path) -> None:

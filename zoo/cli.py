@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +16,7 @@ from rich.table import Table
 from . import __version__, registry
 from .errors import AmbiguousOptimizerError, ParameterGroupError, PluginError, RegistryFileError, UnknownOptimizerError
 from .race.cli import race_command
+from .race.tasks import TASKS
 from .spec import OptimizerSpec
 
 if TYPE_CHECKING:
@@ -85,8 +88,8 @@ def list_command(
         table.add_row(name, spec.family, _year(spec), _summary(spec, kind))
     console = _console()
     console.print(table)
-    what = "names" if registry_file is not None else "optimizers"
-    console.print(f"{len(rows)} {what}; `zoo show NAME` tells more.", highlight=False)
+    what = "name" if registry_file is not None else "optimizer"
+    console.print(f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}; `zoo show NAME` tells more.", highlight=False)
 
 
 def _kind(name: str) -> dict[str, str]:
@@ -237,7 +240,41 @@ def schema_command(
     typer.echo(json.dumps(schema, indent=1, ensure_ascii=False))
 
 
-app.command("race")(race_command)
+@app.command("new-plugin")
+def new_plugin_command(
+    name: Annotated[str, typer.Argument(help="Name of the package: my-optimizers.")],
+    into: Annotated[Path, typer.Option(help="Folder that the package's folder goes into.")] = Path(),
+    optimizer: Annotated[
+        str | None, typer.Option(help="Name of its optimizer; default: the package's with _step.")
+    ] = None,
+) -> None:
+    """Write a complete plugin package: an optimizer, its entry point, tests, README, CI."""
+    from .new_plugin import NewPluginError, write_plugin
+
+    try:
+        folder = write_plugin(name, into, optimizer)
+    except (NewPluginError, OSError) as error:
+        typer.echo(f"zoo new-plugin: {error}", err=True)
+        raise typer.Exit(2) from None
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        typer.echo(f"written: {path}")
+    typer.echo(f"\nNext:\n  cd {folder}\n  pip install -e '.[dev]'\n  pytest\n  zoo list --family {_module(folder)}")
+
+
+def _module(folder: Path) -> str:
+    return next((folder / "src").iterdir()).name
+
+
+@app.command("race")
+@functools.wraps(race_command)
+def _race_command(*arguments: Any, **options: Any) -> None:
+    try:
+        for task in registry.race_tasks():
+            TASKS.register(task)
+    except ValueError as error:  # two tasks of one name
+        typer.echo(f"zoo race: {error}", err=True)
+        raise typer.Exit(2) from None
+    race_command(*arguments, **options)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

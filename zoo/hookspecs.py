@@ -15,6 +15,8 @@ from .spec import OptimizerSpec
 if TYPE_CHECKING:
     import torch
 
+    from .race.tasks import RaceTask
+
 __all__ = ["API_VERSION", "hookimpl", "hookspec"]
 
 API_VERSION = 1
@@ -46,5 +48,5 @@ def zoo_created(spec: OptimizerSpec, optimizer: torch.optim.Optimizer) -> None:
 
 
 @hookspec
-def zoo_race_tasks() -> Iterable[Any]:  # type: ignore[empty-body]
-    """Return (or yield) tasks for ``zoo race``, as ``zoo.race.tasks.RaceTask``; called when a race starts."""
+def zoo_race_tasks() -> Iterable[RaceTask]:  # type: ignore[empty-body]
+    """Return (or yield) tasks for ``zoo race``; called when a race starts."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .config import OptimizerConfig
     from .groups import GroupRule
     from .optimizer import BaseOptimizer
+    from .race.tasks import RaceTask
     from .registry_file import Preset, Settings, Source
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "optimizer_spec",
     "plugins",
     "preset",
+    "race_tasks",
     "refresh",
     "register",
     "registered",
@@ -207,7 +209,9 @@ class _View:
         if entry is not None:
             if self.limits is not None and key in self.limits.labels and key == normalised(entry.spec.name):
                 place, label = self.limits.places[key], self.limits.labels[key]
-                raise RegistryFileError(place, f"{label!r} is already an optimizer of {entry.owner}; choose another name")
+                raise RegistryFileError(
+                    place, f"{label!r} is already an optimizer of {entry.owner}; choose another name"
+                )
             return _Resolved(entry)
         settings = self.settings
         if key not in settings.labels:
@@ -484,6 +488,25 @@ def from_config(
     if lone is not None:
         return _created(lone, params, registry, cfg)
     return create_optimizer(name, params, registry=config, **cfg)
+
+
+def race_tasks() -> list[RaceTask]:
+    """The tasks that plugins bring for ``zoo race``.
+
+    Raises:
+        PluginError: a plugin brings something else than tasks.
+    """
+    registry = _registry()
+    registry.load(lambda plugin: True)
+    tasks: list[RaceTask] = []
+    for returned in registry.manager.hook.zoo_race_tasks():
+        for task in returned:
+            if not hasattr(task, "build"):
+                raise PluginError(
+                    f"a plugin's zoo_race_tasks gave a {type(task).__name__}: {task!r}, which is no RaceTask"
+                )
+            tasks.append(task)
+    return tasks
 
 
 # Registering at run time ----------------------------------------------------------------------------------------
