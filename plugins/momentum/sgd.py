@@ -3,7 +3,7 @@ r"""SGD with momentum. Sutskever et al., "On the importance of initialization an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from zoo import BaseOptimizer, Granularity, OptimizerConfig, Scalars, State, helpers
 from zoo.config import DecayMode, LearningRate, NonNegative, Real
-from zoo.engines.fused import FusedSGD
+from zoo.engines.fused import FusedKernel, FusedSGD
 
 
 class SGDConfig(OptimizerConfig):
@@ -43,7 +43,7 @@ class SGD(BaseOptimizer[SGDConfig], rule=Granularity.ELEMENTWISE):
 
     counts_steps = False
     supports_sparse = True
-    fused_kernel = FusedSGD()
+    fused_kernel: ClassVar[FusedKernel | None] = FusedSGD()
 
     def has_step(self, cfg: SGDConfig) -> bool:
         return cfg.momentum != 0 and cfg.dampening != 0
