@@ -18,7 +18,7 @@ from .errors import AmbiguousOptimizerError, UnknownOptimizerError
 
 __all__ = ["NewPluginError", "write_plugin"]
 
-TEMPLATES = Path(__file__).with_name("templates") / "plugin"
+TEMPLATES = Path(__file__).with_name("plugin-template")
 FILES = {
     ".github/workflows/tests.yml": "workflow.yml.txt",
     ".gitignore": "gitignore.txt",
