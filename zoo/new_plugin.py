@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import json
 import keyword
 import re
 import runpy
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from string import Template
@@ -55,7 +55,7 @@ def write_plugin(name: str, into: Path = Path(), optimizer: str | None = None) -
     for label, value in (("package", module), ("optimizer", optimizer)):
         if not value.isidentifier() or keyword.iskeyword(value):
             raise NewPluginError(f"{value!r} is no name for a Python module, so the {label} can't have it")
-    if module in sys.stdlib_module_names or module in ("zoo", "zoo_plugins", "torch", "pydantic", "pytest", "tests", "reference"):
+    if module in ("tests", "reference") or importlib.util.find_spec(module) is not None:
         raise NewPluginError(f"a package {module!r} would hide the one that is there; choose another name")
     if optimizer in ("plugin", "__init__"):
         raise NewPluginError(f"{optimizer}.py is a file of the package already; choose another name for the optimizer")
