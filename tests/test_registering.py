@@ -55,7 +55,7 @@ def test_a_decorator_takes_the_name_from_the_class_or_from_its_argument() -> Non
 
 
 @pytest.mark.parametrize(
-    ("written", "name"), [("AdamX", "adam_x"), ("SGDW", "sgdw"), ("MyNewSGD", "my_new_sgd"), ("Lion2", "lion2")]
+    ("written", "name"), [("AdamX", "adam_x"), ("XQZW", "xqzw"), ("MyNewSGD", "my_new_sgd"), ("Lion2", "lion2")]
 )
 def test_the_name_of_a_class_as_a_name(written: str, name: str) -> None:
     zoo.register(new_class(written))
