@@ -156,8 +156,10 @@ class Pipeline:
             noise: int32 in [0, 2¹⁶) a parameter element, for stochastic rounding.
         """
         on = self.slots
-        g = self.gradient(g, p, c)
-        update = self.rule.update(g, p, s, c)
+        # Where autograd flows, what the rule read must not be overwritten by the step that it leads to.
+        read = p.clone() if torch.is_grad_enabled() else p
+        g = self.gradient(g, read, c)
+        update = self.rule.update(g, read, s, c)
         if isinstance(update, helpers.Scaled):
             if self._subtracts_at_once:
                 self._decay_(p, c)
@@ -168,7 +170,7 @@ class Pipeline:
         if on.rms_clip:
             update = helpers.rms_clip(update, c.rms_clip, c.lr)
         if on.trust_ratio:
-            update = update * helpers.trust_ratio(p, update, c.lr)
+            update = update * helpers.trust_ratio(read, update, c.lr)
         if on.cautious is not None:
             update = helpers.cautious(update, g, on.cautious)
         self._apply(target, p, update, s, c, noise)

@@ -198,15 +198,6 @@ QUARTER_SPACING = 2.0**-9 / 4
 NOT_SCALED_BY_LR: dict[str, str] = {**LR_ESTIMATED, "nero": "it projects the weights onto a sphere"}
 """Optimizers whose step does not follow lr, and why: their update cannot be made small by lr."""
 
-NEVER_STALLS: dict[str, str] = {
-    "ftrl": "it computes the weights anew from sums kept in full precision",
-    "madgrad": "it computes the weights anew from sums kept in full precision",
-    "mirror_madgrad": "it computes the weights anew from sums kept in full precision",
-    "gravity": "it starts with a random displacement",
-    "kate": "its first steps are larger than its later ones",
-}
-"""Optimizers whose plain bfloat16 steps are not all below the spacing, and why."""
-
 
 @every_optimizer
 def test_plain_bfloat16_stalls_where_kahan_and_stochastic_rounding_learn(name: str) -> None:

@@ -28,6 +28,8 @@ __all__ = ["CompiledEngine"]
 
 
 Static = tuple[tuple[str, Any], ...]
+StateLayout = tuple[tuple[str, bool], ...]
+"""Names of the states, and whether each is 0-dim."""
 Names = tuple[tuple[str, int | None], ...]
 
 
@@ -42,7 +44,8 @@ class CompiledEngine:
     def step(self, batch: Batch) -> None:
         """Take the step of every item."""
         names, values, static = split_scalars(batch.scalars)
-        kernel = _kernel(batch.pipeline, tuple(batch.items[0].state), names, static)
+        layout_of_state = tuple((name, tensor.ndim == 0) for name, tensor in batch.items[0].state.items())
+        kernel = _kernel(batch.pipeline, layout_of_state, names, static)
         if kernel.broken:
             return self._fallback.step(batch)
         scalars = _stacked(values, batch.items[0].param)
@@ -118,10 +121,14 @@ def _joined(names: Names, numbers: Sequence[Tensor], static: Static) -> Scalars:
 class Kernel:
     """One compiled pipeline. The first call compiles; when that fails, nothing has changed and the kernel is broken."""
 
-    def __init__(self, pipeline: Pipeline, state_names: tuple[str, ...], names: Names, static: Static) -> None:
+    def __init__(self, pipeline: Pipeline, state_layout: StateLayout, names: Names, static: Static) -> None:
         def run(p: Tensor, g: Tensor, states: list[Tensor], scalars: Tensor, noise: Tensor | None) -> None:
             c = _joined(names, scalars.unbind(), static)
-            run_whole(pipeline, p, g, dict(zip(state_names, states, strict=True)), c, noise)
+            state = {
+                name: tensor.squeeze(0) if single else tensor
+                for (name, single), tensor in zip(state_layout, states, strict=True)
+            }
+            run_whole(pipeline, p, g, state, c, noise)
 
         # Dynamo keeps its cache, and counts recompilations, per code object: each kernel gets its own.
         label = f"{type(pipeline.rule).__name__.lower()}_{next(_serial)}"
@@ -136,7 +143,8 @@ class Kernel:
         self, p: Tensor, g: Tensor, state: Mapping[str, Tensor], scalars: Tensor, noise: Tensor | None
     ) -> bool:
         """Run over one tensor; False, with everything untouched, where the kernel cannot be compiled."""
-        states = list(state.values())
+        # Dynamo takes a 0-dim tensor on the CPU for a number and loses what is written to it: it enters as one element.
+        states = [tensor.unsqueeze(0) if tensor.ndim == 0 else tensor for tensor in state.values()]
         if self._proven:
             self._run(p, g, states, scalars, noise)
             return True
@@ -158,5 +166,5 @@ _serial = itertools.count()
 
 
 @cache
-def _kernel(pipeline: Pipeline, state_names: tuple[str, ...], names: Names, static: Static) -> Kernel:
-    return Kernel(pipeline, state_names, names, static)
+def _kernel(pipeline: Pipeline, state_layout: StateLayout, names: Names, static: Static) -> Kernel:
+    return Kernel(pipeline, state_layout, names, static)

@@ -32,7 +32,8 @@ class ForeachEngine:
                 item = items[0]
                 run_whole(batch.pipeline, item.param, item.grad, item.state, batch.scalars, item.draw())
                 continue
-            p, g, state, noise = _listed(items)
+            p, g, state = _listed(items)
+            noise = None if items[0].noise is None else TensorList([cast(Tensor, item.draw()) for item in items])
             run_whole(batch.pipeline, p, g, state, batch.scalars, noise)
         return None
 
@@ -40,24 +41,22 @@ class ForeachEngine:
         """Sum the rule's reductions over all items."""
         totals: Totals = {}
         for items in _bundles(batch):
-            p, g, state, _ = _listed(items)
+            p, g, state = _listed(items)
             for name, sums in reduce_whole(batch.pipeline, p, g, state, batch.scalars).items():
                 for part in cast(Any, sums).tensors:
                     add_totals(totals, {name: part})
         return totals
 
 
-def _listed(items: Sequence[Item]) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor | None]:
-    """Parameters, gradients, states and noise as lists that pass for tensors."""
+def _listed(items: Sequence[Item]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Parameters, gradients and states as lists that pass for tensors."""
     names = items[0].state
-    noise = None if items[0].noise is None else TensorList([cast(Tensor, item.draw()) for item in items])
     listed = (
         TensorList([item.param for item in items]),
         TensorList([item.grad for item in items]),
         {name: TensorList([item.state[name] for item in items]) for name in names},
-        noise,
     )
-    return cast("tuple[Tensor, Tensor, dict[str, Tensor], Tensor | None]", listed)
+    return cast("tuple[Tensor, Tensor, dict[str, Tensor]]", listed)
 
 
 def _bundles(batch: Batch) -> Iterator[list[Item]]:
