@@ -188,6 +188,61 @@ def test_state_dict_rolls_back_after_a_copy(name: str) -> None:
     assert_same(params, expected)
 
 
+@every_optimizer
+def test_assign_takes_the_saved_tensors_themselves(name: str) -> None:
+    params = params_of()
+    opt = make(name, params)
+    run(opt, params, range(2))
+    saved = save_load(opt.state_dict())
+    copies = twin(params)
+    resumed = make(name, copies)
+    resumed.load_state_dict(saved, assign=True)
+    for index, p in enumerate(copies):
+        for key, value in resumed.state[p].items():
+            if key != "step":
+                assert value.data_ptr() == saved["state"][index][key].data_ptr(), key
+    run(opt, params, [2, 3])
+    run(resumed, copies, [2, 3])
+    assert_same(copies, params)
+
+
+ESTIMATING = zoo.list_optimizers(tag="parameter-free")
+
+
+@pytest.mark.parametrize("way", ["state_dict", "deepcopy", "pickle"])
+@pytest.mark.parametrize("name", ESTIMATING)
+def test_a_grown_estimate_survives(name: str, way: str) -> None:
+    def groups(ps: list[nn.Parameter]) -> list[dict[str, Any]]:
+        return [{"params": ps[:1]}, {"params": ps[1:]}]
+
+    def towards_zero(o: Any, ps: list[nn.Parameter], steps: int) -> list[float]:
+        """How far each step went."""
+        distances = []
+        for _ in range(steps):
+            before = values(ps)
+            take_step(o, ps, before)
+            moved = [(p.detach() - q).norm() for p, q in zip(ps, before, strict=True)]
+            distances.append(float(torch.stack(moved).norm()))
+        return distances
+
+    params = params_of([(4, 3), (3,)])
+    opt = make(name, groups(params))
+    first, *later = towards_zero(opt, params, 41)
+    assert max(later) > 10 * first  # the estimate has grown
+    if way == "state_dict":
+        copies = twin(params)
+        resumed = make(name, groups(copies))
+        resumed.load_state_dict(save_load(opt.state_dict()))
+    else:
+        resumed = copy.deepcopy(opt) if way == "deepcopy" else pickle.loads(pickle.dumps(opt))
+        copies = own_params(resumed)
+    assert_same_state(resumed, opt)
+    towards_zero(opt, params, 5)
+    towards_zero(resumed, copies, 5)
+    assert_same(copies, params)
+    assert_same_state(resumed, opt)
+
+
 STEP_FORMS = {
     "int": int,
     "float": float,

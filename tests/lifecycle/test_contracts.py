@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import logging
 from typing import Any
@@ -192,6 +193,27 @@ def test_without_what_it_needs_the_step_says_so(name: str) -> None:
         assert_same(params, before)
     else:
         assert opt.step() is None
+
+
+@pytest.mark.parametrize("name", zoo.list_optimizers(tag="create-graph"))
+def test_graphs_of_second_order_steps_are_freed(name: str) -> None:
+    params = params_of([(4, 4)])
+    opt = make(name, params)
+
+    def live_tensors() -> int:
+        return sum(isinstance(thing, Tensor) for thing in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        counts = []
+        for seed in range(8):
+            run(opt, params, [seed])
+            opt.zero_grad()
+            counts.append(live_tensors())
+    finally:
+        gc.enable()
+    assert counts[-1] <= counts[2] + 1, counts
 
 
 # Hooks and labels

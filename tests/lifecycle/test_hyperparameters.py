@@ -294,6 +294,20 @@ def test_weight_decay_switched_on_in_mid_training_acts(name: str) -> None:
     assert_finite(params)
 
 
+@pytest.mark.parametrize("name", zoo.list_optimizers(tag="parameter-free"))
+def test_several_learning_rates_scale_the_estimated_one(name: str) -> None:
+    shapes = [(4, 3), (4, 3)]
+    for ratio in (0.5, 0.0):
+        params = [P(*shape, dtype=torch.float64) for shape in shapes]
+        opt = make(name, [{"params": params[:1]}, {"params": params[1:], "lr": ratio}], lr=1.0)
+        before = values(params)
+        for _ in range(3):
+            take_step(opt, params, [torch.ones(4, 3, dtype=torch.float64)] * 2)
+        full, scaled = ((p.detach() - q).norm() for p, q in zip(params, before, strict=True))
+        assert full > 0
+        assert float(scaled / full) == pytest.approx(ratio, rel=0.3)
+
+
 # lr = 0
 
 
