@@ -23,6 +23,7 @@ ENGINES = tuple(name for name in ("loop", "blocked", "foreach") if name in engin
 """Engines that start at once; the compiled one has slow tests of its own."""
 
 REQUIRED: dict[str, dict[str, Any]] = {
+    "adashift": {"keep_num": 1},  # it moves nothing before it has kept ten gradients
     "schedule_free_radam": {"silent_sgd_phase": False},  # it takes no steps at first by default: nothing to look at
 }
 """Options without a default, or whose default hides what a test looks at, by optimizer."""

@@ -15,7 +15,11 @@ from .common import every_optimizer, make
 
 LEARNING_RATES: dict[str, float | tuple[float, float]] = {
     "accsgd": 0.3,
+    "adabelief": 0.2,
+    "adadelta": 10.0,
+    "adai": 0.5,
     "adam": 0.02,
+    "adamod": 3.0,
     "adamw": 0.02,
     "aggmo": 0.5,
     "asgd": 0.3,
@@ -24,6 +28,7 @@ LEARNING_RATES: dict[str, float | tuple[float, float]] = {
     "lion": 0.01,
     "nero": 0.3,
     "pnm": 0.3,
+    "radam": 0.3,
     "schedule_free_radam": 0.1,
     "sgd": 0.3,
     "sgdp": 0.3,

@@ -243,6 +243,7 @@ CYCLES: dict[str, Callable[..., Any]] = {
 }
 
 UNUSED_BETA1: dict[str, str] = {
+    "adashift": "with the one gradient that it keeps here there is nothing to weigh",
     "dadapt_lion": "its momentum carries d, which starts near zero: the raw gradient decides the first signs",
 }
 """Optimizers whose first beta does not reach the update of the first five steps, and why."""

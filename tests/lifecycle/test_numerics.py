@@ -167,7 +167,9 @@ def test_half_precision_follows_float32(name: str, dtype: torch.dtype) -> None:
 
 
 STEADY: dict[str, dict[str, Any]] = {
+    "adabound": {"final_lr": 1e-5},
     "nero": {"constraints": False},
+    "radam": {"betas": (0.9, 0.5)},
     "schedule_free_radam": {"silent_sgd_phase": True},
 }
 """Options that leave out first steps of another size than the later ones."""
