@@ -11,9 +11,11 @@ import re
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import zoo
 from zoo.capabilities import capabilities_of
-from zoo.cli import describe_type
+from zoo.cli import app, describe_type
 from zoo.helpers.table import helper_table
 
 DOCS = Path(__file__).parent
@@ -29,7 +31,19 @@ def pages() -> dict[Path, str]:
     found[Path("capabilities.md")] = capability_page(names)
     found[Path("helpers.md")] = helper_page()
     found[Path("shared-options.md")] = shared_page()
+    found[Path("..") / "README.md"] = readme()
     return found
+
+
+def readme() -> str:
+    """The README with what the command line prints today between its markers."""
+    text = (DOCS.parent / "README.md").read_text()
+    for command in ("list", "show lion"):
+        printed = CliRunner().invoke(app, command.split()).output
+        lines = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
+        block = f"<!-- zoo {command} -->\n<details><summary><code>zoo {command}</code></summary>\n\n```\n{lines}\n```\n\n</details>\n<!-- end -->"
+        text = re.sub(rf"<!-- zoo {command} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    return text
 
 
 def optimizer_page(name: str) -> str:

@@ -2,14 +2,14 @@ r"""Adam: adaptive moments. Kingma & Ba, "Adam: A Method for Stochastic Optimiza
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
 from zoo import BaseOptimizer, Granularity, OptimizerConfig, Scalars, State, helpers
 from zoo.config import Betas, DecayMode, Epsilon, Fraction, LearningRate, WeightDecay
-from zoo.engines.fused import FusedAdam
+from zoo.engines.fused import FusedAdam, FusedKernel
 
 
 class AdamConfig(OptimizerConfig):
@@ -44,7 +44,7 @@ class Adam(BaseOptimizer[AdamConfig], rule=Granularity.ELEMENTWISE):
     Checkpoints are interchangeable with ``torch.optim.Adam``. Good for: the default of deep learning.
     """
 
-    fused_kernel = FusedAdam(without=("adanorm", "adamd", "rectify"))
+    fused_kernel: ClassVar[FusedKernel | None] = FusedAdam(without=("adanorm", "adamd", "rectify"))
 
     def init_state(self, p: Tensor, cfg: AdamConfig) -> dict[str, Tensor]:
         names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if cfg.amsgrad else [])]
@@ -66,9 +66,14 @@ class Adam(BaseOptimizer[AdamConfig], rule=Granularity.ELEMENTWISE):
         helpers.ema_sq_(s.exp_avg_sq, g, c.beta2)
         second = helpers.ams_bound_(s.max_exp_avg_sq, s.exp_avg_sq) if c.amsgrad else s.exp_avg_sq
         denom = helpers.root_plus(second, c.denom_scale, c.eps)
+        direction = self.direction(normed, s, c)
         if c.rectify:
-            return c.step_size * s.exp_avg * (c.adaptive / denom + c.plain)
-        return helpers.scaled(s.exp_avg, c.step_size, over=denom)
+            return c.step_size * direction * (c.adaptive / denom + c.plain)
+        return helpers.scaled(direction, c.step_size, over=denom)
+
+    def direction(self, g: Tensor, s: State, c: Scalars) -> Tensor:
+        """What is divided by the root: the first moment; variants look ahead from it."""
+        return s.exp_avg
 
     def decay_mode(self, cfg: AdamConfig) -> str:
         return "decoupled" if cfg.decoupled_weight_decay else cfg.decay_mode
