@@ -7,7 +7,12 @@ import torch
 
 import zoo
 
-REFERENCES = {"sgd": torch.optim.SGD, "sgdw": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "sparse_adam": torch.optim.SparseAdam}
+REFERENCES = {
+    "sgd": torch.optim.SGD,
+    "sgdw": torch.optim.SGD,
+    "adagrad": torch.optim.Adagrad,
+    "sparse_adam": torch.optim.SparseAdam,
+}
 NAMES = [name for name in zoo.list_optimizers() if zoo.optimizer_class(name).supports_sparse]
 
 
