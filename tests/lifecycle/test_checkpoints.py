@@ -512,6 +512,18 @@ def test_materialized_state_is_what_a_first_step_would_make(name: str) -> None:
     assert_same_state(opt, plain)
 
 
+@every_optimizer
+def test_state_made_early_does_not_remember_the_lr_of_that_time(name: str) -> None:
+    params, copies = params_of(), params_of()
+    opt, plain = make(name, params, lr=0.5), make(name, copies, lr=0.5)
+    opt.materialize_state()
+    for each in (opt, plain):
+        each.param_groups[0]["lr"] = 0.125
+    run(opt, params, range(2))
+    run(plain, copies, range(2))
+    assert_same(params, copies)
+
+
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "lenient"])
 @pytest.mark.parametrize("flatten", [False, True], ids=["nested", "flattened"])
 @every_optimizer

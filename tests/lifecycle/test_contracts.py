@@ -99,7 +99,7 @@ def test_both_ways_of_zero_grad(name: str) -> None:
 
 @every_optimizer
 def test_clipped_gradients_train(name: str) -> None:
-    params = params_of()
+    params = params_of(dtype=torch.float64)
     opt = make(name, params)
     run(opt, params, [90])  # some only look at the first gradient
     if opt.needs_closure:

@@ -113,7 +113,7 @@ PROBLEMS = [network, regression]
 
 
 @pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
-@pytest.mark.parametrize(("problem", "share"), zip(PROBLEMS, (0.75, 0.7), strict=True), ids=["network", "regression"])
+@pytest.mark.parametrize(("problem", "share"), [(network, 0.75), (regression, 0.7)], ids=["network", "regression"])
 @every_optimizer
 def test_the_loss_falls(name: str, problem: Callable[..., Any], share: float) -> None:
     weights, loss_of = problem()
