@@ -301,7 +301,7 @@ def test_a_skipped_step_of_the_scaler_does_not_count(name: str) -> None:
         for p in params:
             p.grad = torch.ones_like(p)
         with pytest.raises(RuntimeError, match=r"(?i)closure"):
-            scaler.step(opt, lambda: None)
+            scaler.step(opt, closure=lambda: None)
         return
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
     for seed in range(4):
